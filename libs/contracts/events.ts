@@ -1,0 +1,400 @@
+import { z } from 'zod'
+import {
+  BudgetAxis,
+  EntitySource,
+  FailCode,
+  FinishReason,
+  ForbiddenRule,
+  InterruptReason,
+  Invariant,
+  MemoryLevel,
+  MemoryOrigin,
+  MemoryState,
+  MemoryType,
+  MessageRole,
+  ModelPurpose,
+  NodeKind,
+  NodeRole,
+  RunKind,
+  Trust,
+} from './enums.ts'
+import type { Visibility } from './enums.ts'
+import { Digest, Id, Instant, Slug } from './ids.ts'
+
+/** One protocol version per run, never negotiated (K7). */
+export const PROTOCOL_VERSION = 1
+
+const count = z.int().min(0)
+
+/** How one message of a request is made from references; rebuilt by `layout_version` (decision 14). */
+export const ContextPiece = z.discriminatedUnion('kind', [
+  /** A stored text sent as it is: one message. */
+  z.object({ kind: z.literal('content'), role: MessageRole, content_id: Id, digest: Digest }),
+  /** Consecutive nodes of the path, oldest first, one message per non-empty part; at most one piece per gap between in-chat entities. */
+  z.object({ kind: z.literal('path'), from_node_id: Id, to_node_id: Id, nodes: count, digest: Digest }),
+])
+export type ContextPiece = z.infer<typeof ContextPiece>
+
+/** A prompt entity as recorded: references and reasons, never text (spec/3). */
+export const RecordedEntity = z.object({
+  identifier: Slug,
+  role: MessageRole,
+  source: EntitySource,
+  position: z.discriminatedUnion('at', [
+    z.object({ at: z.literal('relative'), rank: z.int() }),
+    z.object({ at: z.literal('in_chat'), depth: count, order: z.int() }),
+  ]),
+  /** Version that the text comes from: persona version, memory version, lore entry version, node, citation or prompt. */
+  source_id: Id.nullable(),
+  content_id: Id.nullable(),
+  trust: Trust,
+  tokens: count,
+  priority: z.int(),
+  forbid_override: z.boolean(),
+  reason: Slug,
+  /** What replaced this entity's text, if anything. */
+  overridden_by: Slug.nullable(),
+})
+export type RecordedEntity = z.infer<typeof RecordedEntity>
+
+const runEnd = { delta_count: count, turns: count }
+
+/**
+ * Every event type: payload schema, version, visibility, stream kind. Payloads hold ids, enums, numbers and digests
+ * (decision 10). `reserved` entries are named by the design and not yet written by any code.
+ */
+const definitions = {
+  // run stream, in order
+  'run.requested': {
+    version: 1,
+    visibility: 'public',
+    stream: 'run',
+    payload: z.object({
+      kind: RunKind,
+      tree_id: Id.nullable(),
+      question_id: Id.nullable(),
+      candidate_id: Id.nullable(),
+      parent_run_id: Id.nullable(),
+      ticket: count.nullable(),
+      outbox_id: Id.nullable(),
+    }),
+  },
+  'run.queued': { version: 1, visibility: 'public', stream: 'run', payload: z.object({ position: z.int().min(1), expires_at: Instant }) },
+  'run.started': {
+    version: 1,
+    visibility: 'public',
+    stream: 'run',
+    payload: z.object({
+      fence: z.int().min(1),
+      persona_version_id: Id.nullable(),
+      profile_hash: Digest,
+      reducer_version: z.int().min(1),
+      bundle: Slug,
+    }),
+  },
+  'turn.started': { version: 1, visibility: 'public', stream: 'run', payload: z.object({ turn: z.int().min(1) }) },
+  'context.projected': {
+    version: 1,
+    visibility: 'internal',
+    stream: 'run',
+    payload: z.object({
+      turn: z.int().min(1),
+      layout_version: z.int().min(1),
+      /** The request body without its messages, as stored JSON text. */
+      frame_content_id: Id,
+      frame_digest: Digest,
+      pieces: z.array(ContextPiece),
+      entities: z.array(RecordedEntity),
+      dropped: z.array(z.object({ identifier: Slug, source: EntitySource, source_id: Id.nullable(), tokens: count, reason: Slug })),
+      tokens: z.object({ window: count, reserve: count, tools: count, used: count, history: count }),
+      tokenizer: Slug,
+      trust: Trust,
+      readings: z.object({ now: Instant, zone: Slug, seed: count }),
+      recall_audit_id: Id.nullable(),
+    }),
+  },
+  rewrite: { version: 1, visibility: 'audit', stream: 'run', payload: z.object({ plugin: Slug, plugin_version: Slug, patch_content_id: Id }) },
+  veto: { version: 1, visibility: 'audit', stream: 'run', payload: z.object({ plugin: Slug, node: Slug, reason: Slug }) },
+  'llm.requested': {
+    version: 1,
+    visibility: 'internal',
+    stream: 'run',
+    payload: z.object({
+      effect_id: Id,
+      turn: z.int().min(1),
+      try: z.int().min(1),
+      purpose: ModelPurpose,
+      model: Slug,
+      request_digest: Digest,
+      reserved_tokens: count,
+    }),
+  },
+  'llm.delta': {
+    version: 1,
+    visibility: 'public',
+    stream: 'run',
+    payload: z.object({ first_segment: count, segments: z.int().min(1) }),
+  },
+  'llm.completed': {
+    version: 1,
+    visibility: 'internal',
+    stream: 'run',
+    payload: z.object({
+      effect_id: Id,
+      finish_reason: FinishReason,
+      prompt_tokens: count,
+      completion_tokens: count,
+      estimated: z.boolean(),
+    }),
+  },
+  'llm.failed': {
+    version: 1,
+    visibility: 'internal',
+    stream: 'run',
+    payload: z.object({ effect_id: Id, code: Slug, provider_code: Slug.nullable(), status: count.nullable(), retry_in_ms: count.nullable() }),
+  },
+  'llm.unknown': {
+    version: 1,
+    visibility: 'internal',
+    stream: 'run',
+    payload: z.object({ effect_id: Id, code: Slug, provider_code: Slug.nullable(), settled_tokens: count }),
+  },
+  'steer.received': {
+    version: 1,
+    visibility: 'public',
+    stream: 'run',
+    payload: z.object({ command_id: Id, content_id: Id, used: z.boolean(), after_segments: count }),
+  },
+  'turn.finished': { version: 1, visibility: 'public', stream: 'run', payload: z.object({ turn: z.int().min(1) }) },
+  'result.pre_accept': { version: 1, visibility: 'internal', stream: 'run', payload: z.object({ content_id: Id, digest: Digest }) },
+  'run.finished': { version: 1, visibility: 'public', stream: 'run', payload: z.object({ candidate_id: Id.nullable(), ...runEnd }) },
+  'run.interrupted': {
+    version: 1,
+    visibility: 'public',
+    stream: 'run',
+    payload: z.object({
+      reason: InterruptReason,
+      which: BudgetAxis.nullable(),
+      code: Slug.nullable(),
+      candidate_id: Id.nullable(),
+      ...runEnd,
+    }),
+  },
+  'run.failed': {
+    version: 1,
+    visibility: 'public',
+    stream: 'run',
+    payload: z.object({ code: FailCode, rule: ForbiddenRule.nullable(), candidate_id: Id.nullable(), ...runEnd }),
+  },
+  'budget.reserved': { version: 1, visibility: 'internal', stream: 'run', payload: z.object({ effect_id: Id, tokens: count }) },
+  'budget.settled': {
+    version: 1,
+    visibility: 'internal',
+    stream: 'run',
+    payload: z.object({ effect_id: Id, tokens: count, estimated: z.boolean() }),
+  },
+  'budget.exhausted': { version: 1, visibility: 'internal', stream: 'run', payload: z.object({ which: BudgetAxis, limit: count, needed: count }) },
+  'policy.decided': {
+    version: 1,
+    visibility: 'audit',
+    stream: 'run',
+    payload: z.object({ gate: Slug, verdict: z.enum(['autonomous', 'rule_bound', 'ask', 'forbidden']), rule: ForbiddenRule.nullable(), policy_version: z.int() }),
+  },
+  'command.accepted': { version: 1, visibility: 'internal', stream: 'run', payload: z.object({ tag: Slug }) },
+  // tree stream
+  'tree.created': { version: 1, visibility: 'internal', stream: 'tree', payload: z.object({ realm_id: Id, root_node_id: Id, character_ids: z.array(Id) }) },
+  'node.added': {
+    version: 1,
+    visibility: 'internal',
+    stream: 'tree',
+    payload: z.object({
+      node_id: Id,
+      parent_id: Id.nullable(),
+      kind: NodeKind,
+      role: NodeRole,
+      node_seq: count,
+      content_id: Id.nullable(),
+      run_id: Id.nullable(),
+      edited_from_id: Id.nullable(),
+    }),
+  },
+  'node.sealed': {
+    version: 1,
+    visibility: 'internal',
+    stream: 'tree',
+    payload: z.object({ node_id: Id, content_id: Id, partial: z.boolean(), run_id: Id }),
+  },
+  'node.deleted': { version: 1, visibility: 'audit', stream: 'tree', payload: z.object({ node_id: Id, content_id: Id.nullable() }) },
+  'head.moved': {
+    version: 1,
+    visibility: 'internal',
+    stream: 'tree',
+    payload: z.object({ from_node_id: Id, to_node_id: Id, cause: z.enum(['ask', 'adopt', 'fork', 'edit', 'seal', 'delete']) }),
+  },
+  'candidate.adopted': { version: 1, visibility: 'internal', stream: 'tree', payload: z.object({ parent_id: Id, child_id: Id }) },
+  'citation.created': {
+    version: 1,
+    visibility: 'internal',
+    stream: 'tree',
+    payload: z.object({ citation_id: Id, node_id: Id, source_node_id: Id, snapshot_content_id: Id }),
+  },
+  'canon.extended': {
+    version: 1,
+    visibility: 'audit',
+    stream: 'tree',
+    payload: z.object({ canonization_id: Id, character_id: Id, from_node_id: Id, to_node_id: Id, diverges: z.boolean() }),
+  },
+  'canon.withdrawn': { version: 1, visibility: 'audit', stream: 'tree', payload: z.object({ canonization_id: Id }) },
+  'invariant.refused': {
+    version: 1,
+    visibility: 'audit',
+    stream: 'tree',
+    payload: z.object({ invariant: Invariant, node_id: Id.nullable(), run_id: Id.nullable(), attempt: Slug }),
+  },
+  // character stream
+  'character.created': { version: 1, visibility: 'internal', stream: 'character', payload: z.object({ persona_version_id: Id, card_content_id: Id }) },
+  'character.versioned': { version: 1, visibility: 'audit', stream: 'character', payload: z.object({ persona_version_id: Id, card_content_id: Id }) },
+  'character.accepted': { version: 1, visibility: 'audit', stream: 'character', payload: z.object({ persona_version_id: Id }) },
+  'character.deleted': { version: 1, visibility: 'audit', stream: 'character', payload: z.object({}) },
+  // memory stream (one per character)
+  'memory.proposed': {
+    version: 1,
+    visibility: 'internal',
+    stream: 'memory',
+    payload: z.object({
+      memory_id: Id,
+      version_id: Id,
+      content_id: Id,
+      level: MemoryLevel,
+      state: MemoryState,
+      memory_type: MemoryType,
+      origin: MemoryOrigin,
+      canonization_id: Id.nullable(),
+      source_node_ids: z.array(Id),
+    }),
+  },
+  'memory.decided': {
+    version: 1,
+    visibility: 'audit',
+    stream: 'memory',
+    payload: z.object({ memory_id: Id, decision: z.enum(['confirm', 'reject', 'undo']), state: MemoryState, version_id: Id }),
+  },
+  'memory.versioned': {
+    version: 1,
+    visibility: 'audit',
+    stream: 'memory',
+    payload: z.object({ memory_id: Id, version_id: Id, content_id: Id, supersedes_version_id: Id, cause: z.enum(['correct', 'update', 'merge', 'confirm']) }),
+  },
+  'memory.reinforced': { version: 1, visibility: 'internal', stream: 'memory', payload: z.object({ memory_id: Id, version_id: Id, count }) },
+  'memory.deleted': { version: 1, visibility: 'audit', stream: 'memory', payload: z.object({ memory_id: Id, cause: z.enum(['owner', 'source_deleted', 'undo_window_closed']) }) },
+  'memory.flagged': { version: 1, visibility: 'audit', stream: 'memory', payload: z.object({ memory_id: Id, cause: z.enum(['source_deleted', 'canon_withdrawn']) }) },
+  'memory.dropped': {
+    version: 1,
+    visibility: 'audit',
+    stream: 'memory',
+    payload: z.object({
+      canonization_id: Id,
+      reason: z.enum(['invalid', 'no_source', 'outside_canon', 'echo', 'duplicate', 'rejected_before', 'empty_after_scrub']),
+    }),
+  },
+  'extraction.finished': {
+    version: 1,
+    visibility: 'internal',
+    stream: 'memory',
+    payload: z.object({ canonization_id: Id, run_id: Id, proposals: count, stored: count, dropped: count }),
+  },
+  'extraction.given_up': { version: 1, visibility: 'audit', stream: 'memory', payload: z.object({ canonization_id: Id, run_id: Id.nullable(), code: Slug, tries: count }) },
+  // admin stream
+  'owner.created': { version: 1, visibility: 'audit', stream: 'admin', payload: z.object({ owner_id: Id, role: z.enum(['user', 'admin']) }) },
+  'token.issued': { version: 1, visibility: 'audit', stream: 'admin', payload: z.object({ token_id: Id, owner_id: Id }) },
+  'token.revoked': { version: 1, visibility: 'audit', stream: 'admin', payload: z.object({ token_id: Id, owner_id: Id }) },
+  'session.opened': { version: 1, visibility: 'audit', stream: 'admin', payload: z.object({ session_id: Id, owner_id: Id }) },
+  'content.read_by_admin': { version: 1, visibility: 'audit', stream: 'admin', payload: z.object({ admin_id: Id, owner_id: Id, run_id: Id }) },
+  'kill.set': { version: 1, visibility: 'audit', stream: 'admin', payload: z.object({ scope: z.enum(['global', 'owner', 'character']), scope_id: Id, by: Id }) },
+  'kill.lifted': { version: 1, visibility: 'audit', stream: 'admin', payload: z.object({ scope: z.enum(['global', 'owner', 'character']), scope_id: Id, by: Id }) },
+  'content.erased': { version: 1, visibility: 'audit', stream: 'admin', payload: z.object({ content_id: Id, cause: Slug }) },
+  // named by the design, written by later work
+  'run.suspended': { version: 1, visibility: 'public', stream: 'run', reserved: true, payload: z.object({ reason: Slug, checkpoint_id: Id }) },
+  'tool.pre_execute': { version: 1, visibility: 'internal', stream: 'run', reserved: true, payload: z.object({ effect_id: Id, tool: Slug }) },
+  'effect.intent': { version: 1, visibility: 'internal', stream: 'run', reserved: true, payload: z.object({ effect_id: Id, tool: Slug }) },
+  'tool.done': { version: 1, visibility: 'internal', stream: 'run', reserved: true, payload: z.object({ effect_id: Id }) },
+  'effect.done': { version: 1, visibility: 'internal', stream: 'run', reserved: true, payload: z.object({ effect_id: Id }) },
+  'effect.failed': { version: 1, visibility: 'internal', stream: 'run', reserved: true, payload: z.object({ effect_id: Id, code: Slug }) },
+  'effect.unknown': { version: 1, visibility: 'internal', stream: 'run', reserved: true, payload: z.object({ effect_id: Id, code: Slug }) },
+  'effect.reconciled': { version: 1, visibility: 'audit', stream: 'run', reserved: true, payload: z.object({ effect_id: Id }) },
+  'tool.executed': { version: 1, visibility: 'public', stream: 'run', reserved: true, payload: z.object({ effect_id: Id, content_id: Id }) },
+  'compaction.started': { version: 1, visibility: 'internal', stream: 'tree', reserved: true, payload: z.object({ from_node_id: Id, to_node_id: Id }) },
+  'compaction.finished': { version: 1, visibility: 'internal', stream: 'tree', reserved: true, payload: z.object({ content_id: Id }) },
+} as const satisfies Record<string, EventDefinition>
+
+/** What the dictionary says of one event type. */
+export type EventDefinition = {
+  version: number
+  visibility: Visibility
+  stream: 'run' | 'tree' | 'character' | 'memory' | 'admin'
+  reserved?: boolean
+  payload: z.ZodObject
+}
+
+export type EventType = keyof typeof definitions
+export type EventPayload<T extends EventType> = z.infer<(typeof definitions)[T]['payload']>
+
+/** The dictionary of events, by type. */
+export const eventDictionary: Readonly<Record<EventType, EventDefinition>> = definitions
+
+/** The dictionary's payload schema of a type, with its own inferred type. */
+export function payloadSchema<T extends EventType>(type: T): (typeof definitions)[T]['payload'] {
+  return definitions[type].payload
+}
+
+export const EventTypeName = z.enum(Object.keys(definitions) as [EventType, ...EventType[]])
+
+/** Types that end a run; after one of them its stream takes nothing more. */
+export const terminalRunEvents: ReadonlySet<EventType> = new Set<EventType>(['run.finished', 'run.interrupted', 'run.failed'])
+
+/** A digest of content that an event refers to (decision 10). */
+export const ContentDigest = z.object({ content_id: Id, digest: Digest, segment: count.optional() })
+export type ContentDigest = z.infer<typeof ContentDigest>
+
+/** The command that caused an event: its tag and the readings it brought (decision 15). */
+export const Cause = z.object({ tag: Slug, readings: z.record(Slug, z.union([z.number(), z.boolean(), Slug])).optional() })
+export type Cause = z.infer<typeof Cause>
+
+/**
+ * The part of an event that the hash covers, in canonical JSON (decision 8). Position and database clocks stay outside.
+ */
+export const EventRecord = z.object({
+  stream: z.string(),
+  seq: z.int().min(1),
+  type: EventTypeName,
+  version: z.int().min(1),
+  protocol_version: z.int().min(1),
+  visibility: z.enum(['public', 'internal', 'audit']),
+  owner_id: Id.nullable(),
+  character_id: Id.nullable(),
+  run_id: Id.nullable(),
+  trace_id: Id.nullable(),
+  actor: Slug,
+  trust: Trust,
+  at: Instant,
+  cause: Cause,
+  payload: z.record(z.string(), z.unknown()),
+  content_digests: z.array(ContentDigest),
+})
+export type EventRecord = z.infer<typeof EventRecord>
+
+/** What a writer hands over; stream position, version, visibility and chain are filled in by the log. */
+export type NewEvent<T extends EventType = EventType> = {
+  [K in T]: {
+    type: K
+    payload: EventPayload<K>
+    character_id?: Id | null
+    run_id?: Id | null
+    trace_id?: Id | null
+    actor: Slug
+    trust?: Trust
+    at: Instant
+    cause: Cause
+    content_digests?: ContentDigest[]
+  }
+}[T]
