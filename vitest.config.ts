@@ -1,5 +1,8 @@
 import { defineConfig } from 'vitest/config'
 
+/** Tests of the full tier say so in their name, or stand where the same suite runs on both tiers. */
+const full = ['libs/**/*.full.spec.ts', 'apps/**/*.full.spec.ts', 'test/**/*.full.spec.ts']
+
 export default defineConfig({
   test: {
     pool: 'forks',
@@ -7,8 +10,17 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 60_000,
     projects: [
-      { extends: true, test: { name: 'unit', include: ['libs/**/*.spec.ts', 'apps/**/*.spec.ts'], exclude: ['apps/web/**'] } },
-      { extends: true, test: { name: 'light', include: ['test/light/**/*.spec.ts', 'test/ports/**/*.spec.ts', 'test/invariants/**/*.spec.ts', 'test/story/**/*.spec.ts'] } },
+      { extends: true, test: { name: 'unit', include: ['libs/**/*.spec.ts', 'apps/**/*.spec.ts'], exclude: ['apps/web/**', ...full] } },
+      {
+        extends: true,
+        test: {
+          name: 'light',
+          include: ['test/{light,ports,invariants,story,structure}/**/*.spec.ts'],
+          exclude: full,
+        },
+      },
+      { extends: true, test: { name: 'full', include: full } },
+      { extends: true, test: { name: 'e2e', include: ['test/e2e/**/*.spec.ts'] } },
     ],
   },
 })
