@@ -1,0 +1,1 @@
+export const estimateTokens = (text: string): number => Buffer.byteLength(text)
