@@ -76,7 +76,6 @@ const definitions = {
       candidate_id: Id.nullable(),
       parent_run_id: Id.nullable(),
       ticket: count.nullable(),
-      outbox_id: Id.nullable(),
     }),
   },
   'run.queued': { version: 1, visibility: 'public', stream: 'run', payload: z.object({ position: z.int().min(1), expires_at: Instant }) },

@@ -74,6 +74,8 @@ CREATE TABLE contents (
   media_type text NOT NULL CHECK (media_type ~ '^[a-z0-9.+-]+/[a-z0-9.+-]+$'),
   body text,
   bytes bytea,
+  -- Larger contents stand in content_chunks, since a statement's parameters are bounded (decisions 7, 9).
+  chunks integer NOT NULL DEFAULT 0 CHECK (chunks >= 0),
   layout jsonb,
   salt bytea,
   digest bytea NOT NULL CHECK (octet_length(digest) = 32),
@@ -82,8 +84,8 @@ CREATE TABLE contents (
   created_at timestamptz NOT NULL DEFAULT now(),
   erased_at timestamptz,
   CHECK (
-    (erased_at IS NULL AND salt IS NOT NULL AND octet_length(salt) = 32 AND num_nonnulls(body, bytes) = 1)
-    OR (erased_at IS NOT NULL AND salt IS NULL AND body IS NULL AND bytes IS NULL AND layout IS NULL)
+    (erased_at IS NULL AND salt IS NOT NULL AND octet_length(salt) = 32 AND num_nonnulls(body, bytes, nullif(chunks, 0)) = 1)
+    OR (erased_at IS NOT NULL AND salt IS NULL AND body IS NULL AND bytes IS NULL AND chunks = 0 AND layout IS NULL)
   )
 );
 CREATE INDEX contents_derived ON contents USING gin (derived_from) WHERE derived_from <> '{}';
@@ -101,6 +103,13 @@ BEGIN
   RETURN NEW;
 END $$;
 CREATE TRIGGER contents_guard BEFORE UPDATE OR DELETE ON contents FOR EACH ROW EXECUTE FUNCTION guard_contents();
+
+CREATE TABLE content_chunks (
+  content_id uuid NOT NULL REFERENCES contents,
+  ordinal integer NOT NULL CHECK (ordinal >= 0),
+  bytes bytea NOT NULL,
+  PRIMARY KEY (content_id, ordinal)
+);
 
 -- Kept apart from backups and applied at restore (decision 6).
 CREATE TABLE erasures (

@@ -1,0 +1,107 @@
+import type { RunAction } from '../reducer/actions.ts'
+import type { RunCommand } from '../reducer/commands.ts'
+import { reduce } from '../reducer/reduce.ts'
+import type { RunLoopState } from '../reducer/state.ts'
+
+/** The outside of a run: each method does one action and hands what came of it back as a command. */
+export interface RunEffects {
+  /** Writes events under the run's fence; false when the fence is no longer ours or the run was killed. */
+  record(action: Extract<RunAction, { type: 'record' }>, command: RunCommand): Promise<boolean>
+  projectContext(turn: number): void
+  requestModel(effectId: string): void
+  abortModel(): void
+  waitRetry(milliseconds: number): void
+  acceptAnswer(): void
+  /** Ends the run in one transaction; false when the fence is no longer ours. */
+  seal(action: Extract<RunAction, { type: 'seal' }>, command: RunCommand): Promise<boolean>
+}
+
+export type DriverOutcome = 'sealed' | 'fenced'
+
+/**
+ * Runs the reducer's actions, decides nothing (K9). Its queue is bounded: `submit` answers false when it is full and the submission is
+ * handed back; commands are taken strictly one after another.
+ */
+export class RunDriver {
+  readonly #effects: RunEffects
+  readonly #capacity: number
+  readonly #queue: RunCommand[] = []
+  #state: RunLoopState
+  #wake: (() => void) | null = null
+  #fenced = false
+
+  constructor({ state, effects, capacity = 256 }: { state: RunLoopState; effects: RunEffects; capacity?: number }) {
+    this.#state = state
+    this.#effects = effects
+    this.#capacity = capacity
+  }
+
+  get state(): RunLoopState {
+    return this.#state
+  }
+
+  submit(command: RunCommand): boolean {
+    if (this.#queue.length >= this.#capacity) return false
+    this.#queue.push(command)
+    this.#wake?.()
+    return true
+  }
+
+  /** Somebody else owns the run now: stop without writing anything. */
+  fence(): void {
+    this.#fenced = true
+    this.#wake?.()
+  }
+
+  async run(): Promise<DriverOutcome> {
+    for (;;) {
+      const command = await this.#next()
+      if (command === null) return this.#stopFenced()
+      const { state, actions } = reduce(this.#state, command)
+      this.#state = state
+      for (const action of actions) {
+        if (!(await this.#perform(action, command))) return this.#stopFenced()
+      }
+      if (state.phase === 'ended') return 'sealed'
+    }
+  }
+
+  #stopFenced(): DriverOutcome {
+    this.#effects.abortModel()
+    return 'fenced'
+  }
+
+  async #next(): Promise<RunCommand | null> {
+    while (!this.#fenced) {
+      const command = this.#queue.shift()
+      if (command) return command
+      await new Promise<void>((resolve) => (this.#wake = resolve))
+      this.#wake = null
+    }
+    return null
+  }
+
+  async #perform(action: RunAction, command: RunCommand): Promise<boolean> {
+    switch (action.type) {
+      case 'record':
+        return this.#effects.record(action, command)
+      case 'seal':
+        return this.#effects.seal(action, command)
+      case 'project_context':
+        this.#effects.projectContext(action.turn)
+        return true
+      case 'request_model':
+        this.#effects.requestModel(action.effect_id)
+        return true
+      case 'abort_model':
+        this.#effects.abortModel()
+        return true
+      case 'wait_retry':
+        this.#effects.waitRetry(action.milliseconds)
+        return true
+      case 'accept_answer':
+        this.#effects.acceptAnswer()
+        return true
+    }
+  }
+}

@@ -1,0 +1,9 @@
+/**
+ * State, events and outbox rows in one transaction (M9). Everything that repositories do inside `run` belongs to it; a throw rolls
+ * all of it back. Nested calls join the outer one. Nothing external is awaited inside (decision 4).
+ */
+export interface UnitOfWork {
+  run<Result>(work: () => Promise<Result>): Promise<Result>
+  /** Called after the outermost transaction has committed; never when it rolled back. */
+  afterCommit(callback: () => void): void
+}

@@ -1,0 +1,24 @@
+import type { ContentDigest, EventPayload, EventType } from '#contracts'
+
+/** An event as the reducer decides it; the envelope is put on by whoever writes it. */
+export type RunEvent<T extends EventType = EventType> = {
+  [K in T]: { type: K; payload: EventPayload<K>; content_digests?: ContentDigest[] }
+}[T]
+
+/** Where a segment of a delta lies: its ordinal in the run and its part in the answer. */
+export type PlacedSegment = { ordinal: number; part: number; kind: 'text' | 'reasoning' }
+
+export type SealOutcome = 'finished' | 'interrupted' | 'failed'
+
+/** What the driver is asked to do, in order. It decides nothing (K9). */
+export type RunAction =
+  /** Write events; `segments` places the texts that came with a `segments` command. */
+  | { type: 'record'; events: RunEvent[]; segments?: PlacedSegment[] }
+  | { type: 'project_context'; turn: number }
+  | { type: 'request_model'; effect_id: string }
+  | { type: 'abort_model' }
+  | { type: 'wait_retry'; milliseconds: number }
+  /** Fold the answer and let the guards look at it. */
+  | { type: 'accept_answer' }
+  /** The end: fold and seal the candidate (if there is any text), write the last events, free the seat, all in one transaction. */
+  | { type: 'seal'; outcome: SealOutcome; partial: boolean; reason: string | null; events: RunEvent[] }

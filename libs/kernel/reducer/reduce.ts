@@ -1,0 +1,347 @@
+import type { FailCode, ForbiddenRule, InterruptReason } from '#contracts'
+import type { BudgetAxis } from '#contracts'
+import type { PlacedSegment, RunAction, RunEvent } from './actions.ts'
+import type { RunCommand, Usage } from './commands.ts'
+import { REDUCER_VERSION } from './state.ts'
+import type { RunLoopState } from './state.ts'
+
+export type Reduction = { state: RunLoopState; actions: RunAction[] }
+
+/**
+ * The run loop (K4): pure; the same commands give the same states and actions, byte for byte. Every way a turn can end is an explicit
+ * branch here. A command that the phase does not expect changes nothing: what is late is late.
+ */
+export function reduce(state: RunLoopState, command: RunCommand): Reduction {
+  if (state.phase === 'ended') return unchanged(state)
+  switch (command.tag) {
+    case 'start':
+      return state.phase === 'created' ? start(state, command) : unchanged(state)
+    case 'context_projected':
+      return state.phase === 'projecting' ? requestModel(state, command) : unchanged(state)
+    case 'context_refused':
+      return state.phase === 'projecting' ? refuse(state, command) : unchanged(state)
+    case 'segments':
+      return state.phase === 'streaming' ? placeSegments(state, command) : unchanged(state)
+    case 'model_finished':
+      return state.phase === 'streaming' ? finishTurn(state, command) : unchanged(state)
+    case 'model_failed':
+      return state.phase === 'streaming' ? failTry(state, command) : unchanged(state)
+    case 'retry_due':
+      return state.phase === 'retrying' ? retry(state, command) : unchanged(state)
+    case 'model_interrupted':
+      if (state.phase !== 'streaming') return unchanged(state)
+      return interrupt(state, {
+        reason: command.reason,
+        code: command.provider_code ?? command.code,
+        first: unknownEffect(state, command.code, command.provider_code, command.settled_tokens),
+      })
+    case 'steer':
+      return receiveSteer(state, command)
+    case 'cancel':
+      return interrupt(state, { reason: 'cancelled', abort: true, first: unknownEffect(state, 'aborted', null, command.settled_tokens) })
+    case 'limit_reached':
+      return interrupt(state, {
+        reason: 'budget_exhausted',
+        which: command.which,
+        abort: true,
+        first: [
+          ...unknownEffect(state, 'aborted', null, command.settled_tokens),
+          { type: 'budget.exhausted', payload: { which: command.which, limit: command.limit, needed: command.needed } },
+        ],
+      })
+    case 'drain':
+      return interrupt(state, { reason: 'drained', abort: true, first: unknownEffect(state, 'aborted', null, command.settled_tokens) })
+    case 'killed':
+      return fail(state, { code: 'killed', rule: null, first: unknownEffect(state, 'aborted', null, state.effect?.reserved_tokens ?? 0) })
+    case 'harness_error':
+      return fail(state, { code: 'harness_error', rule: null, first: unknownEffect(state, 'aborted', null, state.effect?.reserved_tokens ?? 0) })
+    case 'accepted':
+      return state.phase === 'accepting' ? finish(state, command) : unchanged(state)
+    case 'vetoed':
+      if (state.phase !== 'accepting') return unchanged(state)
+      return interrupt(state, {
+        reason: 'veto',
+        code: command.plugin,
+        first: [{ type: 'veto', payload: { plugin: command.plugin, node: 'result.pre_accept', reason: command.reason } }],
+      })
+  }
+}
+
+function unchanged(state: RunLoopState): Reduction {
+  return { state, actions: [] }
+}
+
+function start(state: RunLoopState, command: Extract<RunCommand, { tag: 'start' }>): Reduction {
+  const started: RunEvent = {
+    type: 'run.started',
+    payload: {
+      fence: command.fence,
+      persona_version_id: command.persona_version_id,
+      profile_hash: command.profile_hash,
+      reducer_version: REDUCER_VERSION,
+      bundle: command.bundle,
+    },
+  }
+  return startTurn({ ...state, limits: command.limits }, [started])
+}
+
+function startTurn(state: RunLoopState, before: RunEvent[]): Reduction {
+  const turn = state.turn + 1
+  return {
+    state: { ...state, phase: 'projecting', turn, tries: 0, part_kind: null, effect: null },
+    actions: [
+      { type: 'record', events: [...before, { type: 'turn.started', payload: { turn } }] },
+      { type: 'project_context', turn },
+    ],
+  }
+}
+
+function requestModel(state: RunLoopState, command: Extract<RunCommand, { tag: 'context_projected' }>): Reduction {
+  const projected: RunEvent = { type: 'context.projected', payload: command.projection, content_digests: command.content_digests }
+  const needed = state.spent_tokens + command.reserved_tokens
+  if (state.limits.max_tokens !== null && needed > state.limits.max_tokens) {
+    return interrupt(state, {
+      reason: 'budget_exhausted',
+      which: 'max_tokens',
+      first: [projected, { type: 'budget.exhausted', payload: { which: 'max_tokens', limit: state.limits.max_tokens, needed } }],
+    })
+  }
+  const effect = {
+    id: command.effect_id,
+    reserved_tokens: command.reserved_tokens,
+    request_digest: command.request_digest,
+    purpose: 'answer' as const,
+  }
+  return {
+    state: { ...state, phase: 'streaming', tries: 1, effect },
+    actions: [
+      {
+        type: 'record',
+        events: [
+          projected,
+          { type: 'policy.decided', payload: { gate: 'forbidden', verdict: 'autonomous', rule: null, policy_version: command.policy_version } },
+          ...intent({ ...state, effect, tries: 1 }, command.model),
+        ],
+      },
+      { type: 'request_model', effect_id: command.effect_id },
+    ],
+  }
+}
+
+/** Write-ahead: the reservation and the intent of a model request, before it is dispatched (K3, K6). */
+function intent(state: RunLoopState, model: string): RunEvent[] {
+  const { effect } = state
+  if (!effect) return []
+  return [
+    { type: 'budget.reserved', payload: { effect_id: effect.id, tokens: effect.reserved_tokens } },
+    {
+      type: 'llm.requested',
+      payload: {
+        effect_id: effect.id,
+        turn: state.turn,
+        try: state.tries,
+        purpose: effect.purpose,
+        model,
+        request_digest: effect.request_digest,
+        reserved_tokens: effect.reserved_tokens,
+      },
+    },
+  ]
+}
+
+function refuse(state: RunLoopState, command: Extract<RunCommand, { tag: 'context_refused' }>): Reduction {
+  const first: RunEvent[] = command.rule
+    ? [{ type: 'policy.decided', payload: { gate: 'forbidden', verdict: 'forbidden', rule: command.rule, policy_version: command.policy_version } }]
+    : []
+  return fail(state, { code: command.code, rule: command.rule, first })
+}
+
+function placeSegments(state: RunLoopState, command: Extract<RunCommand, { tag: 'segments' }>): Reduction {
+  const placed: PlacedSegment[] = []
+  let { parts, part_kind: partKind } = state
+  for (const segment of command.segments) {
+    if (segment.kind !== partKind) {
+      parts += 1
+      partKind = segment.kind
+    }
+    placed.push({ ordinal: state.segments + placed.length, part: parts - 1, kind: segment.kind })
+  }
+  return {
+    state: { ...state, segments: state.segments + placed.length, deltas: state.deltas + 1, parts, part_kind: partKind },
+    actions: [
+      {
+        type: 'record',
+        segments: placed,
+        events: [
+          {
+            type: 'llm.delta',
+            payload: { first_segment: state.segments, segments: placed.length },
+            content_digests: command.segments.map((segment, index) => ({
+              content_id: command.content_id,
+              digest: segment.digest,
+              segment: state.segments + index,
+            })),
+          },
+        ],
+      },
+    ],
+  }
+}
+
+function settle(state: RunLoopState, tokens: number, estimated: boolean): RunEvent[] {
+  return state.effect ? [{ type: 'budget.settled', payload: { effect_id: state.effect.id, tokens, estimated } }] : []
+}
+
+/** A request whose outcome nobody knows: recorded, charged conservatively, never sent again (K3). */
+function unknownEffect(state: RunLoopState, code: string, providerCode: string | null, settledTokens: number): RunEvent[] {
+  if (!state.effect || state.phase !== 'streaming') return []
+  return [
+    { type: 'llm.unknown', payload: { effect_id: state.effect.id, code, provider_code: providerCode, settled_tokens: settledTokens } },
+    ...settle(state, settledTokens, true),
+  ]
+}
+
+function finishTurn(state: RunLoopState, command: Extract<RunCommand, { tag: 'model_finished' }>): Reduction {
+  const completed = completedEvents(state, command.usage, command.finish_reason)
+  const spent = { ...state, spent_tokens: state.spent_tokens + command.usage.prompt_tokens + command.usage.completion_tokens, effect: null }
+  const finished: RunEvent = { type: 'turn.finished', payload: { turn: state.turn } }
+  if (spent.steers.length > 0) {
+    if (spent.turn >= spent.limits.max_turns) {
+      return interrupt(spent, {
+        reason: 'budget_exhausted',
+        which: 'max_turns',
+        first: [
+          ...completed,
+          { type: 'budget.exhausted', payload: { which: 'max_turns', limit: spent.limits.max_turns, needed: spent.turn + 1 } },
+        ],
+      })
+    }
+    const received = spent.steers.map((steer) => steerEvent(steer, true, spent.segments))
+    return startTurn({ ...spent, steers: [], parts: spent.parts + received.length }, [...completed, ...received, finished])
+  }
+  if (spent.segments === 0) {
+    return interrupt(spent, { reason: 'provider_error', code: 'empty_answer', first: [...completed, finished] })
+  }
+  return {
+    state: { ...spent, phase: 'accepting' },
+    actions: [{ type: 'record', events: [...completed, finished] }, { type: 'accept_answer' }],
+  }
+}
+
+function completedEvents(state: RunLoopState, usage: Usage, finishReason: Extract<RunCommand, { tag: 'model_finished' }>['finish_reason']): RunEvent[] {
+  if (!state.effect) return []
+  return [
+    { type: 'llm.completed', payload: { effect_id: state.effect.id, finish_reason: finishReason, ...usage } },
+    ...settle(state, usage.prompt_tokens + usage.completion_tokens, usage.estimated),
+  ]
+}
+
+function steerEvent(steer: RunLoopState['steers'][number], used: boolean, afterSegments: number): RunEvent {
+  return {
+    type: 'steer.received',
+    payload: { command_id: steer.command_id, content_id: steer.content_id, used, after_segments: afterSegments },
+    content_digests: [{ content_id: steer.content_id, digest: steer.digest }],
+  }
+}
+
+function failTry(state: RunLoopState, command: Extract<RunCommand, { tag: 'model_failed' }>): Reduction {
+  if (!state.effect) return unchanged(state)
+  const mayRetry = command.retry_in_ms !== null && state.tries < state.limits.max_tries && state.segments === 0
+  const failed: RunEvent[] = [
+    {
+      type: 'llm.failed',
+      payload: {
+        effect_id: state.effect.id,
+        code: command.code,
+        provider_code: command.provider_code,
+        status: command.status,
+        retry_in_ms: mayRetry ? command.retry_in_ms : null,
+      },
+    },
+    ...settle(state, 0, false),
+  ]
+  if (!mayRetry || command.retry_in_ms === null) {
+    return interrupt(state, { reason: 'provider_error', code: command.provider_code ?? command.code, first: failed })
+  }
+  return {
+    state: { ...state, phase: 'retrying' },
+    actions: [
+      { type: 'record', events: failed },
+      { type: 'wait_retry', milliseconds: command.retry_in_ms },
+    ],
+  }
+}
+
+function retry(state: RunLoopState, command: Extract<RunCommand, { tag: 'retry_due' }>): Reduction {
+  if (!state.effect) return unchanged(state)
+  const next: RunLoopState = {
+    ...state,
+    phase: 'streaming',
+    tries: state.tries + 1,
+    effect: { ...state.effect, id: command.effect_id },
+  }
+  return {
+    state: next,
+    actions: [
+      { type: 'record', events: intent(next, command.model) },
+      { type: 'request_model', effect_id: command.effect_id },
+    ],
+  }
+}
+
+function receiveSteer(state: RunLoopState, command: Extract<RunCommand, { tag: 'steer' }>): Reduction {
+  const { command_id, content_id, digest } = command
+  const steer = { command_id, content_id, digest }
+  // Once the answer is being accepted no further turn starts: the interjection is recorded as unused, not lost (case Q6).
+  if (state.phase === 'accepting') return { state, actions: [{ type: 'record', events: [steerEvent(steer, false, state.segments)] }] }
+  return { state: { ...state, steers: [...state.steers, steer] }, actions: [] }
+}
+
+function interrupt(
+  state: RunLoopState,
+  ending: { reason: InterruptReason; which?: BudgetAxis; code?: string; abort?: boolean; first: RunEvent[] },
+): Reduction {
+  const events: RunEvent[] = [
+    ...ending.first,
+    ...unusedSteers(state),
+    {
+      type: 'run.interrupted',
+      payload: { reason: ending.reason, which: ending.which ?? null, code: ending.code ?? null, ...endOf(state) },
+    },
+  ]
+  const seal: RunAction = { type: 'seal', outcome: 'interrupted', partial: true, reason: ending.reason, events }
+  return { state: { ...state, phase: 'ended', steers: [] }, actions: ending.abort ? [{ type: 'abort_model' }, seal] : [seal] }
+}
+
+function fail(state: RunLoopState, ending: { code: FailCode; rule: ForbiddenRule | null; first: RunEvent[] }): Reduction {
+  const events: RunEvent[] = [
+    ...ending.first,
+    ...unusedSteers(state),
+    { type: 'run.failed', payload: { code: ending.code, rule: ending.rule, ...endOf(state) } },
+  ]
+  return {
+    state: { ...state, phase: 'ended', steers: [] },
+    actions: [{ type: 'abort_model' }, { type: 'seal', outcome: 'failed', partial: true, reason: ending.code, events }],
+  }
+}
+
+function finish(state: RunLoopState, command: Extract<RunCommand, { tag: 'accepted' }>): Reduction {
+  const events: RunEvent[] = [
+    {
+      type: 'result.pre_accept',
+      payload: { content_id: command.content_id, digest: command.digest },
+      content_digests: [{ content_id: command.content_id, digest: command.digest }],
+    },
+    { type: 'run.finished', payload: endOf(state) },
+  ]
+  return { state: { ...state, phase: 'ended' }, actions: [{ type: 'seal', outcome: 'finished', partial: false, reason: null, events }] }
+}
+
+function unusedSteers(state: RunLoopState): RunEvent[] {
+  return state.steers.map((steer) => steerEvent(steer, false, state.segments))
+}
+
+/** A sprout without a delta never becomes a node: its end names no candidate (spec/2). */
+function endOf(state: RunLoopState) {
+  return { candidate_id: state.segments > 0 ? state.candidate_id : null, delta_count: state.deltas, turns: state.turn }
+}
