@@ -1,7 +1,6 @@
 /** The data folder of the light tier (`<home>/pg`): made whole or not at all, and only opened by the Postgres version it belongs to. */
 import { spawn } from 'node:child_process'
-import { closeSync, constants, existsSync, fsyncSync, openSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
-import { cp } from 'node:fs/promises'
+import { closeSync, constants, cpSync, existsSync, fsyncSync, openSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { siblingEntry } from './sibling-entry.ts'
@@ -61,13 +60,19 @@ export async function prepareDataFolder({ folder, snapshot }: { folder: string; 
     checkVersion(folder)
     return 'found'
   }
+  const unfinished = `${folder}${UNFINISHED}${process.pid}`
   if (snapshot === undefined) {
-    await makeWhole(folder, initialiseInChildProcess)
-    return 'created'
+    await initialiseInChildProcess(unfinished)
+    syncTree(unfinished)
+  } else {
+    checkVersion(snapshot)
+    // Not synced, which can take seconds: whoever has a snapshot can copy it again.
+    cpSync(snapshot, unfinished, { recursive: true, mode: constants.COPYFILE_FICLONE })
   }
-  checkVersion(snapshot)
-  await makeWhole(folder, (unfinished) => cp(snapshot, unfinished, { recursive: true, mode: constants.COPYFILE_FICLONE }))
-  return 'copied'
+  // Renamed into place, so that a start that is cut off leaves no half-made database.
+  renameSync(unfinished, folder)
+  syncPath(dirname(folder))
+  return snapshot === undefined ? 'created' : 'copied'
 }
 
 function checkVersion(folder: string): void {
@@ -75,15 +80,6 @@ function checkVersion(folder: string): void {
   if (!existsSync(file)) throw new DataFolderDamagedError(folder)
   const found = readFileSync(file, 'utf8').trim()
   if (found !== POSTGRES_MAJOR) throw new DataFolderVersionError(folder, found)
-}
-
-/** Lets `make` fill another folder and renames it into place, so that a start that is cut off leaves no half-made database. */
-async function makeWhole(folder: string, make: (unfinished: string) => Promise<void>): Promise<void> {
-  const unfinished = `${folder}${UNFINISHED}${process.pid}`
-  await make(unfinished)
-  syncTree(unfinished)
-  renameSync(unfinished, folder)
-  syncPath(dirname(folder))
 }
 
 function removeUnfinished(folder: string): void {

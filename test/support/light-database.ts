@@ -1,0 +1,71 @@
+/** A light-tier database for one test file: migrated, its own, gone when closed. */
+import { existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import pg from 'pg'
+import { type LightDatabase, type LightDatabaseIncident, type LightDatabaseOptions, openLightDatabase } from '#infra/pglite/light-database'
+import { databaseSnapshot } from './database-snapshot.ts'
+
+const PROJECT_MIGRATIONS = fileURLToPath(new URL('../../prisma/migrations', import.meta.url))
+
+export interface TestDatabaseOptions extends Pick<LightDatabaseOptions, 'settings' | 'stuckAfterMs' | 'onIncident' | 'log'> {
+  /** The folder of migrations; the project's own by default. */
+  migrations?: string
+  /** Most connections of the pool. */
+  connections?: number
+}
+
+export interface TestDatabase {
+  readonly home: string
+  readonly database: LightDatabase
+  readonly pool: pg.Pool
+  /** What the database reported so far. */
+  readonly incidents: readonly LightDatabaseIncident[]
+  close(): Promise<void>
+}
+
+/** Opens a migrated database in a temporary home. Close it in afterAll. */
+export async function openTestDatabase(options: TestDatabaseOptions = {}): Promise<TestDatabase> {
+  const { migrations = PROJECT_MIGRATIONS, connections = 6, onIncident, ...databaseOptions } = options
+  const snapshot = await databaseSnapshot(migrations)
+  const home = makeTestHome()
+  const incidents: LightDatabaseIncident[] = []
+  const database = await openLightDatabase({
+    ...databaseOptions,
+    home,
+    snapshot,
+    onIncident: (incident) => {
+      incidents.push(incident)
+      onIncident?.(incident)
+    },
+  })
+  const pool = new pg.Pool({ ...database.connection, max: connections })
+  // An idle connection that the database cuts is an event here and no failure; tests that care look at `incidents`.
+  pool.on('error', () => undefined)
+  return {
+    home,
+    database,
+    pool,
+    incidents,
+    close: async () => {
+      await pool.end()
+      await database.close()
+      rmSync(home, { recursive: true, force: true })
+    },
+  }
+}
+
+/** A folder to be a LINGTAI_HOME, in memory where there is room: a data folder is a thousand files, and tests make many. */
+export function makeTestHome(): string {
+  return mkdtempSync(join(hasRoomInMemory() ? MEMORY_FOLDER : tmpdir(), 'lingtai-test-'))
+}
+
+const MEMORY_FOLDER = '/dev/shm'
+const ROOM_BYTES = 1024 ** 3
+
+function hasRoomInMemory(): boolean {
+  if (!existsSync(MEMORY_FOLDER)) return false
+  const { bavail, bsize } = statfsSync(MEMORY_FOLDER)
+  return bavail * bsize > ROOM_BYTES
+}
