@@ -23,6 +23,8 @@ export const errorCodes = {
   revision_conflict: { status: 412, title: 'Somebody changed it meanwhile', action: 'Read it again and decide.' },
   idempotency_mismatch: { status: 422, title: 'The idempotency key was used with another body', action: 'Use a fresh key.' },
   cursor_expired: { status: 410, title: 'The cursor is no longer known', action: 'Start from the beginning.' },
+  conflict: { status: 409, title: 'This exists already', action: 'Choose another value for the named field.' },
+  rate_limited: { status: 429, title: 'Too many requests', action: 'Wait as long as the Retry-After header says, then try again.' },
   queue_full: { status: 429, title: 'Too many runs are waiting', action: 'Wait for one to end, or cancel one.' },
   steers_full: { status: 429, title: 'Too many interjections are waiting', action: 'Wait for the next turn.' },
   killed: { status: 423, title: 'The kill switch is set', action: 'An admin has to lift it.' },
