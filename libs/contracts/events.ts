@@ -104,11 +104,15 @@ const definitions = {
       frame_digest: Digest,
       pieces: z.array(ContextPiece),
       entities: z.array(RecordedEntity),
-      dropped: z.array(z.object({ identifier: Slug, source: EntitySource, source_id: Id.nullable(), tokens: count, reason: Slug })),
+      /** `nodes`: how many messages of the conversation an entry stands for. */
+      dropped: z.array(
+        z.object({ identifier: Slug, source: EntitySource, source_id: Id.nullable(), tokens: count, reason: Slug, nodes: count.optional() }),
+      ),
       tokens: z.object({ window: count, reserve: count, tools: count, used: count, history: count }),
       tokenizer: Slug,
       trust: Trust,
-      readings: z.object({ now: Instant, zone: Slug, seed: count }),
+      /** `utc_offset_minutes`: the zone's at `now`, east positive; dates are formatted from it (decision 42). */
+      readings: z.object({ now: Instant, zone: Slug, utc_offset_minutes: z.int().min(-1440).max(1440), seed: count, idle_ms: count.optional() }),
       recall_audit_id: Id.nullable(),
     }),
   },

@@ -71,7 +71,7 @@ export const Explanation = z
     tokenizer: z.string(),
     trust: Trust,
     entities: z.array(RecordedEntity.extend({ text: z.string().nullable(), label: z.string(), nodes: z.int().optional() })),
-    dropped: z.array(z.object({ identifier: z.string(), source: z.string(), source_id: Id.nullable(), tokens: z.int(), reason: z.string(), label: z.string() })),
+    dropped: z.array(z.object({ identifier: z.string(), source: z.string(), source_id: Id.nullable(), tokens: z.int(), reason: z.string(), label: z.string(), nodes: z.int().optional() })),
     messages: z.array(z.object({ role: MessageRole, text: z.string().nullable() })),
     usage: z.object({ prompt_tokens: z.int(), completion_tokens: z.int(), estimated: z.boolean() }).nullable(),
     /** The whole request re-derived from the log just now. */
