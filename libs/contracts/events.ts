@@ -365,20 +365,21 @@ export type Cause = z.infer<typeof Cause>
 
 /**
  * The part of an event that the hash covers, in canonical JSON (decision 8). Position and database clocks stay outside.
+ * Deltas leave out what their run.requested says already (decision 12).
  */
 export const EventRecord = z.object({
   stream: z.string(),
   seq: z.int().min(1),
   type: EventTypeName,
   version: z.int().min(1),
-  protocol_version: z.int().min(1),
-  visibility: z.enum(['public', 'internal', 'audit']),
-  owner_id: Id.nullable(),
-  character_id: Id.nullable(),
-  run_id: Id.nullable(),
-  trace_id: Id.nullable(),
-  actor: Slug,
-  trust: Trust,
+  protocol_version: z.int().min(1).optional(),
+  visibility: z.enum(['public', 'internal', 'audit']).optional(),
+  owner_id: Id.nullable().optional(),
+  character_id: Id.nullable().optional(),
+  run_id: Id.nullable().optional(),
+  trace_id: Id.nullable().optional(),
+  actor: Slug.optional(),
+  trust: Trust.optional(),
   at: Instant,
   cause: Cause,
   payload: z.record(z.string(), z.unknown()),

@@ -3,9 +3,15 @@ import type { ContentLayout, ContentStore, NewContent, StoredContent } from '#ke
 import type { EventLog } from '#kernel/ports/event-log'
 import { saltedDigest } from '#kernel/record/chain'
 import type { Database } from './database.ts'
+import { RowCountError } from './tree.repository.ts'
 
 /** Contents over this size are stored in pieces of it (decision 9). */
 const CHUNK_BYTES = 512 * 1024
+
+/** Texts in one statement of `putMany`. */
+const BATCH_ROWS = 500
+
+type TextRow = Omit<NewContent, 'layout' | 'content'> & { id: string; content: string; salt: Uint8Array; digest: Uint8Array }
 
 type ContentRow = {
   id: string
@@ -15,6 +21,7 @@ type ContentRow = {
   bytes: Buffer | null
   chunks: number
   layout: ContentLayout | null
+  salt: Buffer | null
   digest: Buffer
   size: number
   erased: boolean
@@ -36,7 +43,7 @@ export class ContentRepository implements ContentStore {
 
   async put(content: NewContent): Promise<{ id: string; digest: Uint8Array }> {
     const id = content.id ?? this.#ids.next()
-    const salt = this.#ids.bytes(32)
+    const salt = content.salt ?? this.#ids.bytes(32)
     const digest = saltedDigest(salt, content.content)
     const bytes = typeof content.content === 'string' ? Buffer.from(content.content, 'utf8') : Buffer.from(content.content)
     const chunks = bytes.byteLength > CHUNK_BYTES ? Math.ceil(bytes.byteLength / CHUNK_BYTES) : 0
@@ -64,11 +71,56 @@ export class ContentRepository implements ContentStore {
     return { id, digest }
   }
 
+  async putMany(contents: readonly Omit<NewContent, 'layout'>[]): Promise<{ id: string; digest: Uint8Array }[]> {
+    const stored: { id: string; digest: Uint8Array }[] = []
+    let batch: TextRow[] = []
+    let batchBytes = 0
+    for (const content of contents) {
+      if (typeof content.content !== 'string' || Buffer.byteLength(content.content) > CHUNK_BYTES) {
+        stored.push(await this.put(content))
+        continue
+      }
+      const salt = content.salt ?? this.#ids.bytes(32)
+      const row = { ...content, content: content.content, id: content.id ?? this.#ids.next(), salt, digest: saltedDigest(salt, content.content) }
+      const size = Buffer.byteLength(row.content)
+      if (batch.length === BATCH_ROWS || batchBytes + size > CHUNK_BYTES) {
+        await this.#insertTexts(batch)
+        batch = []
+        batchBytes = 0
+      }
+      batch.push(row)
+      batchBytes += size
+      stored.push({ id: row.id, digest: row.digest })
+    }
+    await this.#insertTexts(batch)
+    return stored
+  }
+
+  async #insertTexts(rows: readonly TextRow[]): Promise<void> {
+    if (rows.length === 0) return
+    const written = await this.#database.execute(
+      `INSERT INTO contents (id, owner_id, media_type, body, salt, digest, size, derived_from)
+       SELECT c.id, c.owner_id, c.media_type, c.body, decode(c.salt, 'hex'), decode(c.digest, 'hex'), octet_length(c.body), c.derived_from::uuid[]
+       FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[])
+         AS c(id, owner_id, media_type, body, salt, digest, derived_from)`,
+      [
+        rows.map((row) => row.id),
+        rows.map((row) => row.owner_id),
+        rows.map((row) => row.media_type),
+        rows.map((row) => row.content),
+        rows.map((row) => Buffer.from(row.salt).toString('hex')),
+        rows.map((row) => Buffer.from(row.digest).toString('hex')),
+        rows.map((row) => `{${(row.derived_from ?? []).join(',')}}`),
+      ],
+    )
+    if (written !== rows.length) throw new RowCountError('insert contents', rows.length, written)
+  }
+
   async get(ids: readonly string[]): Promise<Map<string, StoredContent>> {
     const found = new Map<string, StoredContent>()
     if (ids.length === 0) return found
     const rows = await this.#database.query<ContentRow>(
-      `SELECT id, owner_id, media_type, body, bytes, chunks, layout, digest, size, erased_at IS NOT NULL AS erased
+      `SELECT id, owner_id, media_type, body, bytes, chunks, layout, salt, digest, size, erased_at IS NOT NULL AS erased
        FROM contents WHERE id = ANY ($1::uuid[])`,
       [[...new Set(ids)]],
     )
@@ -101,13 +153,11 @@ export class ContentRepository implements ContentStore {
       'UPDATE contents SET body = NULL, bytes = NULL, chunks = 0, layout = NULL, salt = NULL, erased_at = now() WHERE id = ANY ($1::uuid[])',
       [erased],
     )
-    for (const row of derived) {
-      await this.#database.execute('INSERT INTO erasures (content_id, owner_id, cause) VALUES ($1::uuid, $2::uuid, $3) ON CONFLICT DO NOTHING', [
-        row.id,
-        row.owner_id,
-        cause,
-      ])
-    }
+    await this.#database.execute(
+      `INSERT INTO erasures (content_id, owner_id, cause)
+       SELECT e.content_id, e.owner_id, $3 FROM unnest($1::uuid[], $2::uuid[]) AS e(content_id, owner_id) ON CONFLICT DO NOTHING`,
+      [erased, derived.map((row) => row.owner_id), cause],
+    )
     const owners = new Set(derived.map((row) => row.owner_id))
     for (const ownerId of owners) {
       await this.#log.append({

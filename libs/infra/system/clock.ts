@@ -1,7 +1,14 @@
 import { randomBytes, randomInt } from 'node:crypto'
-import type { Clock, Ids } from '#kernel/ports/clock'
+import type { Clock, Ids, Scheduler } from '#kernel/ports/clock'
 
 export const systemClock: Clock = { now: () => new Date() }
+
+export const systemScheduler: Scheduler = {
+  after(milliseconds, callback) {
+    const timer = setTimeout(callback, milliseconds)
+    return () => clearTimeout(timer)
+  },
+}
 
 /** UUIDv7 (RFC 9562): 48 bits of milliseconds, then random bits; monotonic within this process. */
 export class SystemIds implements Ids {

@@ -5,16 +5,21 @@ import type { RunLoopState } from '../reducer/state.ts'
 
 /** The outside of a run: each method does one action and hands what came of it back as a command. */
 export interface RunEffects {
-  /** Writes events under the run's fence; false when the fence is no longer ours or the run was killed. */
-  record(action: Extract<RunAction, { type: 'record' }>, command: RunCommand): Promise<boolean>
+  /**
+   * Writes events under the run's fence. `refused`: nothing was written and the effects have submitted what follows from that (the kill
+   * switch); `fenced`: the run is somebody else's.
+   */
+  record(action: Extract<RunAction, { type: 'record' }>, command: RunCommand): Promise<Performed>
   projectContext(turn: number): void
   requestModel(effectId: string): void
   abortModel(): void
   waitRetry(milliseconds: number): void
   acceptAnswer(): void
-  /** Ends the run in one transaction; false when the fence is no longer ours. */
-  seal(action: Extract<RunAction, { type: 'seal' }>, command: RunCommand): Promise<boolean>
+  /** Ends the run in one transaction. */
+  seal(action: Extract<RunAction, { type: 'seal' }>, command: RunCommand): Promise<Performed>
 }
+
+export type Performed = 'done' | 'refused' | 'fenced'
 
 export type DriverOutcome = 'sealed' | 'fenced'
 
@@ -57,12 +62,18 @@ export class RunDriver {
     for (;;) {
       const command = await this.#next()
       if (command === null) return this.#stopFenced()
-      const { state, actions } = reduce(this.#state, command)
+      const before = this.#state
+      const { state, actions } = reduce(before, command)
       this.#state = state
       for (const action of actions) {
-        if (!(await this.#perform(action, command))) return this.#stopFenced()
+        const performed = await this.#perform(action, command)
+        if (performed === 'fenced') return this.#stopFenced()
+        if (performed === 'done') continue
+        // Nothing of this command became durable, so nothing of it happened: no action after it, no trace in the state (K3).
+        this.#state = before
+        break
       }
-      if (state.phase === 'ended') return 'sealed'
+      if (this.#state.phase === 'ended') return 'sealed'
     }
   }
 
@@ -81,7 +92,7 @@ export class RunDriver {
     return null
   }
 
-  async #perform(action: RunAction, command: RunCommand): Promise<boolean> {
+  async #perform(action: RunAction, command: RunCommand): Promise<Performed> {
     switch (action.type) {
       case 'record':
         return this.#effects.record(action, command)
@@ -89,19 +100,19 @@ export class RunDriver {
         return this.#effects.seal(action, command)
       case 'project_context':
         this.#effects.projectContext(action.turn)
-        return true
+        return 'done'
       case 'request_model':
         this.#effects.requestModel(action.effect_id)
-        return true
+        return 'done'
       case 'abort_model':
         this.#effects.abortModel()
-        return true
+        return 'done'
       case 'wait_retry':
         this.#effects.waitRetry(action.milliseconds)
-        return true
+        return 'done'
       case 'accept_answer':
         this.#effects.acceptAnswer()
-        return true
+        return 'done'
     }
   }
 }

@@ -12,3 +12,8 @@ export interface Ids {
   /** A seed for draws: an integer in [0, 2^31). */
   seed(): number
 }
+
+/** Calls back later; the answer takes it back. */
+export interface Scheduler {
+  after(milliseconds: number, callback: () => void): () => void
+}

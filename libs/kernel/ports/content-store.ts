@@ -10,6 +10,8 @@ export type NewContent = {
   owner_id: string
   media_type: string
   content: string | Uint8Array
+  /** 32 random bytes, where the digest had to be known before the content was stored. */
+  salt?: Uint8Array
   layout?: ContentLayout
   derived_from?: readonly string[]
 }
@@ -22,6 +24,7 @@ export type StoredContent = {
   body: string | null
   bytes: Uint8Array | null
   layout: ContentLayout | null
+  salt: Uint8Array | null
   digest: Uint8Array
   size: number
   erased: boolean
@@ -30,6 +33,8 @@ export type StoredContent = {
 /** All text of the instance, by id, with salted digests in the log (decision 10). */
 export interface ContentStore {
   put(content: NewContent): Promise<{ id: string; digest: Uint8Array }>
+  /** As `put` for many, in order, in few statements. Their texts have no layout. */
+  putMany(contents: readonly Omit<NewContent, 'layout'>[]): Promise<{ id: string; digest: Uint8Array }[]>
   /** Missing ids are missing from the map. */
   get(ids: readonly string[]): Promise<Map<string, StoredContent>>
   /** Erases the contents and everything derived from them, and records each in the ledger and the log; answers all erased ids (decision 13). */

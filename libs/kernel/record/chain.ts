@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { eventDictionary, PROTOCOL_VERSION } from '#contracts'
-import type { ContentDigest, EventRecord, EventType, NewEvent } from '#contracts'
+import type { ContentDigest, EventRecord, EventType, NewEvent, Visibility } from '#contracts'
 import { canonicalJson } from './canonical-json.ts'
 
 /** The hash before the first event of a stream: 32 zero bytes. */
@@ -32,7 +32,7 @@ export type ChainedEvent = {
   stream: string
   seq: number
   type: EventType
-  visibility: EventRecord['visibility']
+  visibility: Visibility
   owner_id: string | null
   run_id: string | null
   canonical: string
@@ -61,18 +61,11 @@ export function chainEvents(input: {
       seq,
       type: event.type,
       version: definition.version,
-      protocol_version: PROTOCOL_VERSION,
-      visibility: definition.visibility,
-      owner_id: input.ownerId,
-      character_id: event.character_id ?? null,
-      run_id: event.run_id ?? null,
-      trace_id: event.trace_id ?? null,
-      actor: event.actor,
-      trust: event.trust ?? 'workspace',
       at: event.at,
       cause: event.cause,
       payload: definition.payload.strict().parse(event.payload),
       content_digests: event.content_digests ?? [],
+      ...(event.type === 'llm.delta' ? {} : envelope(event, input.ownerId)),
     }
     const canonical = canonicalJson(record)
     const next = chainHash(hash, canonical)
@@ -82,7 +75,7 @@ export function chainEvents(input: {
       type: event.type,
       visibility: definition.visibility,
       owner_id: input.ownerId,
-      run_id: record.run_id,
+      run_id: event.run_id ?? null,
       canonical,
       prev_hash: hash,
       hash: next,
@@ -90,6 +83,20 @@ export function chainEvents(input: {
     hash = next
   }
   return { chained, head: { seq, hash } }
+}
+
+/** What a delta does not repeat. */
+function envelope(event: NewEvent, ownerId: string | null) {
+  return {
+    protocol_version: PROTOCOL_VERSION,
+    visibility: eventDictionary[event.type].visibility,
+    owner_id: ownerId,
+    character_id: event.character_id ?? null,
+    run_id: event.run_id ?? null,
+    trace_id: event.trace_id ?? null,
+    actor: event.actor,
+    trust: event.trust ?? 'workspace',
+  }
 }
 
 /** An event was put on a stream of another kind than the dictionary says. */

@@ -31,9 +31,11 @@ export type RunCommand =
   | { tag: 'steer'; command_id: string; content_id: string; digest: string }
   | { tag: 'cancel'; settled_tokens: number }
   | { tag: 'limit_reached'; which: BudgetAxis; limit: number; needed: number; settled_tokens: number }
-  | { tag: 'killed' }
-  | { tag: 'harness_error' }
+  | { tag: 'fail'; code: FailCode }
   | { tag: 'drain'; settled_tokens: number }
+  /** Found by whoever took the run over: its owner is gone (M7, case Q7). */
+  | { tag: 'lease_expired'; settled_tokens: number }
+  | { tag: 'queue_expired' }
   | { tag: 'accepted'; content_id: string; digest: string }
   | { tag: 'vetoed'; plugin: string; reason: string }
 

@@ -1,5 +1,4 @@
-import type { FailCode, ForbiddenRule, InterruptReason } from '#contracts'
-import type { BudgetAxis } from '#contracts'
+import type { BudgetAxis, FailCode, ForbiddenRule, InterruptReason } from '#contracts'
 import type { PlacedSegment, RunAction, RunEvent } from './actions.ts'
 import type { RunCommand, Usage } from './commands.ts'
 import { REDUCER_VERSION } from './state.ts'
@@ -51,10 +50,12 @@ export function reduce(state: RunLoopState, command: RunCommand): Reduction {
       })
     case 'drain':
       return interrupt(state, { reason: 'drained', abort: true, first: unknownEffect(state, 'aborted', null, command.settled_tokens) })
-    case 'killed':
-      return fail(state, { code: 'killed', rule: null, first: unknownEffect(state, 'aborted', null, state.effect?.reserved_tokens ?? 0) })
-    case 'harness_error':
-      return fail(state, { code: 'harness_error', rule: null, first: unknownEffect(state, 'aborted', null, state.effect?.reserved_tokens ?? 0) })
+    case 'lease_expired':
+      return interrupt(state, { reason: 'lease_expired', first: unknownEffect(state, 'owner_lost', null, command.settled_tokens) })
+    case 'queue_expired':
+      return state.phase === 'created' ? interrupt(state, { reason: 'queue_expired', first: [] }) : unchanged(state)
+    case 'fail':
+      return fail(state, { code: command.code, rule: null, first: unknownEffect(state, 'aborted', null, state.effect?.reserved_tokens ?? 0) })
     case 'accepted':
       return state.phase === 'accepting' ? finish(state, command) : unchanged(state)
     case 'vetoed':

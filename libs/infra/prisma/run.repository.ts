@@ -1,0 +1,292 @@
+import type { SegmentRow } from '#kernel/ports/event-log'
+import { PROTOCOL_VERSION } from '#contracts'
+import { REDUCER_VERSION } from '#kernel/reducer/state'
+import type { NewRun, RunCommandRow, RunRow, RunStore } from '#kernel/ports/run-store'
+import type { Database } from './database.ts'
+import { LEASE_SECONDS } from './event-log.repository.ts'
+import { RowCountError } from './tree.repository.ts'
+
+const columns = `r.id, r.owner_id, r.kind, r.seated, r.character_id, r.tree_id, r.question_id, r.candidate_id, r.state, r.reason, r.ticket,
+  r.queue_expires_at, r.fence, r.holder, r.persona_version_id, r.trace_id, r.settings, r.requested_at, r.started_at, r.ended_at`
+const lease = `clock_timestamp() + interval '${LEASE_SECONDS} seconds'`
+
+/** Runs in Postgres: seat, queue, fence, lease and commands (decisions 16, 22, 23). */
+export class RunRepository implements RunStore {
+  readonly #database: Database
+
+  constructor(database: Database) {
+    this.#database = database
+  }
+
+  async insert(run: NewRun): Promise<{ ticket: number | null; ahead: number }> {
+    const ticket = run.seated ? await this.#nextTicket(run.character_id, run.owner_id) : null
+    await this.#database.execute(
+      `INSERT INTO runs (id, owner_id, kind, seated, character_id, tree_id, question_id, candidate_id, state, ticket, queued_at, queue_expires_at,
+                         protocol_version, reducer_version, trace_id, settings)
+       VALUES ($1::uuid, $2::uuid, $3, $4, $5::uuid, $6::uuid, $7::uuid, $8::uuid, 'queued', $9, now(), $10, $11, $12, $13::uuid, $14::jsonb)`,
+      [
+        run.id,
+        run.owner_id,
+        run.kind,
+        run.seated,
+        run.character_id,
+        run.tree_id,
+        run.question_id,
+        run.candidate_id,
+        ticket,
+        run.queueExpiresAt,
+        PROTOCOL_VERSION,
+        REDUCER_VERSION,
+        run.trace_id,
+        JSON.stringify(run.settings),
+      ],
+    )
+    return { ticket, ahead: ticket === null ? 0 : await this.#ahead(run.character_id, ticket) }
+  }
+
+  async #nextTicket(characterId: string, ownerId: string): Promise<number> {
+    const [seat] = await this.#database.query<{ last_ticket: number }>(
+      `INSERT INTO seats (character_id, owner_id, last_ticket) VALUES ($1::uuid, $2::uuid, 1)
+       ON CONFLICT (character_id) DO UPDATE SET last_ticket = seats.last_ticket + 1 RETURNING last_ticket`,
+      [characterId, ownerId],
+    )
+    if (!seat) throw new RowCountError('next ticket', 1, 0)
+    return seat.last_ticket
+  }
+
+  async #ahead(characterId: string, ticket: number): Promise<number> {
+    const [row] = await this.#database.query<{ count: number }>(
+      `SELECT count(*)::int AS count FROM runs
+       WHERE character_id = $1::uuid AND seated AND (state = 'running' OR (state = 'queued' AND ticket < $2))`,
+      [characterId, ticket],
+    )
+    return row?.count ?? 0
+  }
+
+  async find(ownerId: string, runId: string): Promise<RunRow | null> {
+    return this.#one(`r.id = $1::uuid AND r.owner_id = $2::uuid`, [runId, ownerId])
+  }
+
+  async lock(ownerId: string, runId: string): Promise<RunRow | null> {
+    const rows = await this.#database.query('SELECT 1 FROM runs WHERE id = $1::uuid AND owner_id = $2::uuid FOR UPDATE', [runId, ownerId])
+    return rows.length === 0 ? null : this.find(ownerId, runId)
+  }
+
+  async get(runId: string): Promise<RunRow | null> {
+    return this.#one('r.id = $1::uuid', [runId])
+  }
+
+  async #one(where: string, params: Parameters<Database['query']>[1]): Promise<RunRow | null> {
+    const [row] = await this.#database.query<RunRow>(`SELECT ${columns} FROM runs r WHERE ${where} LIMIT 1`, params)
+    return row ?? null
+  }
+
+  async list(options: Parameters<RunStore['list']>[0]): Promise<RunRow[]> {
+    return this.#database.query<RunRow>(
+      `SELECT ${columns} FROM runs r
+       WHERE ($1::uuid IS NULL OR r.owner_id = $1::uuid) AND ($2::text IS NULL OR r.state = $2)
+         AND ($3::uuid IS NULL OR r.character_id = $3::uuid) AND ($4::uuid IS NULL OR r.tree_id = $4::uuid)
+         AND ($5::timestamptz IS NULL OR (date_trunc('milliseconds', r.requested_at), r.id) < ($5::timestamptz, $6::uuid))
+       ORDER BY date_trunc('milliseconds', r.requested_at) DESC, r.id DESC LIMIT $7`,
+      [
+        options.ownerId,
+        options.state ?? null,
+        options.characterId ?? null,
+        options.treeId ?? null,
+        options.before?.requestedAt ?? null,
+        options.before?.id ?? null,
+        options.limit,
+      ],
+    )
+  }
+
+  async liveUnder(questionId: string): Promise<RunRow | null> {
+    return this.#one(`r.question_id = $1::uuid AND r.state IN ('queued', 'running', 'suspended') ORDER BY r.ticket`, [questionId])
+  }
+
+  async byCandidate(candidateId: string): Promise<RunRow | null> {
+    return this.#one('r.candidate_id = $1::uuid', [candidateId])
+  }
+
+  async countWaiting(ownerId: string): Promise<number> {
+    const [row] = await this.#database.query<{ count: number }>(
+      `SELECT count(*)::int AS count FROM runs WHERE owner_id = $1::uuid AND state IN ('queued', 'running')`,
+      [ownerId],
+    )
+    return row?.count ?? 0
+  }
+
+  async ahead(run: RunRow): Promise<number> {
+    return run.state === 'queued' && run.ticket !== null ? this.#ahead(run.character_id, run.ticket) : 0
+  }
+
+  async seatHolder(characterId: string): Promise<RunRow | null> {
+    return this.#one(`r.character_id = $1::uuid AND r.seated AND r.state = 'running'`, [characterId])
+  }
+
+  async claimNext(characterId: string, holder: string): Promise<RunRow | null> {
+    const [seat] = await this.#database.query('SELECT 1 FROM seats WHERE character_id = $1::uuid FOR UPDATE', [characterId])
+    if (!seat) return null
+    const [claimed] = await this.#database.query<RunRow>(
+      `WITH next AS (
+         SELECT q.id FROM runs q
+         WHERE q.character_id = $1::uuid AND q.seated AND q.state = 'queued' AND (q.queue_expires_at IS NULL OR q.queue_expires_at > clock_timestamp())
+           AND NOT EXISTS (SELECT 1 FROM runs b WHERE b.character_id = $1::uuid AND b.seated AND b.state = 'running')
+         ORDER BY q.ticket LIMIT 1
+       ), fence AS (
+         UPDATE seats SET last_fence = last_fence + 1 WHERE character_id = $1::uuid AND EXISTS (SELECT 1 FROM next) RETURNING last_fence
+       )
+       UPDATE runs r SET state = 'running', fence = fence.last_fence, holder = $2, lease_until = ${lease}, started_at = coalesce(started_at, now())
+       FROM next, fence WHERE r.id = next.id AND r.state = 'queued' RETURNING ${columns}`,
+      [characterId, holder],
+    )
+    return claimed ?? null
+  }
+
+  async claimUnseated(runId: string, holder: string): Promise<RunRow | null> {
+    const [claimed] = await this.#database.query<RunRow>(
+      `UPDATE runs r SET state = 'running', fence = r.fence + 1, holder = $2, lease_until = ${lease}, started_at = coalesce(started_at, now())
+       WHERE r.id = $1::uuid AND NOT r.seated AND r.state = 'queued' RETURNING ${columns}`,
+      [runId, holder],
+    )
+    return claimed ?? null
+  }
+
+  async takeQueued(runId: string, holder: string): Promise<RunRow | null> {
+    return this.#take(runId, `r.state = 'queued'`, [], holder)
+  }
+
+  async takeOver(runId: string, fence: number, holder: string): Promise<RunRow | null> {
+    return this.#take(runId, `r.state = 'running' AND r.fence = $3`, [fence], holder)
+  }
+
+  /** Raises the fence above every one given out for the character; the state stays, so that the seat does not look free meanwhile. */
+  async #take(runId: string, condition: string, params: number[], holder: string): Promise<RunRow | null> {
+    const [taken] = await this.#database.query<RunRow>(
+      `WITH run AS (SELECT r.id, r.character_id FROM runs r WHERE r.id = $1::uuid AND ${condition} FOR UPDATE),
+       fence AS (UPDATE seats s SET last_fence = last_fence + 1 FROM run WHERE s.character_id = run.character_id RETURNING last_fence)
+       UPDATE runs r SET fence = greatest(coalesce((SELECT last_fence FROM fence), 0), r.fence + 1), holder = $2, lease_until = ${lease}
+       FROM run WHERE r.id = run.id RETURNING ${columns}`,
+      [runId, holder, ...params],
+    )
+    return taken ?? null
+  }
+
+  async heartbeat(holder: string): Promise<{ id: string; fence: number }[]> {
+    return this.#database.query(`UPDATE runs r SET lease_until = ${lease} WHERE r.holder = $1 AND r.state = 'running' RETURNING r.id, r.fence`, [holder])
+  }
+
+  async expired({ holderPrefixAlive }: { holderPrefixAlive?: string }): Promise<RunRow[]> {
+    return this.#database.query<RunRow>(
+      `SELECT ${columns} FROM runs r
+       WHERE r.state = 'running' AND (r.lease_until < clock_timestamp() OR ($1::text IS NOT NULL AND NOT starts_with(r.holder, $1)))
+       ORDER BY r.lease_until LIMIT 100`,
+      [holderPrefixAlive ?? null],
+    )
+  }
+
+  async queueExpired(): Promise<RunRow[]> {
+    return this.#database.query<RunRow>(`SELECT ${columns} FROM runs r WHERE r.state = 'queued' AND r.queue_expires_at < clock_timestamp() LIMIT 100`)
+  }
+
+  async startable(): Promise<string[]> {
+    const rows = await this.#database.query<{ character_id: string }>(
+      `SELECT DISTINCT q.character_id FROM runs q
+       WHERE q.state = 'queued' AND q.seated AND (q.queue_expires_at IS NULL OR q.queue_expires_at > clock_timestamp())
+         AND NOT EXISTS (SELECT 1 FROM runs b WHERE b.character_id = q.character_id AND b.seated AND b.state = 'running') LIMIT 200`,
+    )
+    return rows.map((row) => row.character_id)
+  }
+
+  async end(run: Parameters<RunStore['end']>[0]): Promise<boolean> {
+    const rows = await this.#database.execute(
+      `UPDATE runs SET state = $3, reason = $4, ended_at = clock_timestamp(), lease_until = NULL
+       WHERE id = $1::uuid AND fence = $2 AND state IN ('queued', 'running')`,
+      [run.id, run.fence, run.state, run.reason],
+    )
+    return rows === 1
+  }
+
+  async holdFence(runId: string, fence: number): Promise<boolean> {
+    const rows = await this.#database.query(`SELECT 1 FROM runs WHERE id = $1::uuid AND fence = $2 AND state IN ('queued', 'running') FOR UPDATE`, [
+      runId,
+      fence,
+    ])
+    return rows.length === 1
+  }
+
+  async pinPersona(runId: string, personaVersionId: string, profileVersionId: string): Promise<void> {
+    await this.#database.execute('UPDATE runs SET persona_version_id = $2::uuid, profile_version_id = $3::uuid WHERE id = $1::uuid', [
+      runId,
+      personaVersionId,
+      profileVersionId,
+    ])
+  }
+
+  async isKilled(run: Pick<RunRow, 'owner_id' | 'character_id'>): Promise<boolean> {
+    const rows = await this.#database.query(
+      `SELECT 1 FROM kill_flags WHERE scope = 'global' OR (scope = 'owner' AND scope_id = $1::uuid) OR (scope = 'character' AND scope_id = $2::uuid)`,
+      [run.owner_id, run.character_id],
+    )
+    return rows.length > 0
+  }
+
+  async insertCommand(command: Parameters<RunStore['insertCommand']>[0]): Promise<void> {
+    await this.#database.execute(
+      `INSERT INTO run_commands (id, run_id, owner_id, seq, kind, content_id)
+       SELECT $1::uuid, $2::uuid, $3::uuid, coalesce(max(seq), 0) + 1, $4, $5::uuid FROM run_commands WHERE run_id = $2::uuid`,
+      [command.id, command.run_id, command.owner_id, command.kind, command.content_id],
+    )
+  }
+
+  async openCommands(runId: string): Promise<RunCommandRow[]> {
+    return this.#database.query<RunCommandRow>(
+      `SELECT id, run_id, seq, kind, content_id, accepted_at, recorded_at FROM run_commands
+       WHERE run_id = $1::uuid AND recorded_at IS NULL ORDER BY seq`,
+      [runId],
+    )
+  }
+
+  async countOpenSteers(runId: string): Promise<number> {
+    const [row] = await this.#database.query<{ count: number }>(
+      `SELECT count(*)::int AS count FROM run_commands WHERE run_id = $1::uuid AND kind = 'steer' AND recorded_at IS NULL`,
+      [runId],
+    )
+    return row?.count ?? 0
+  }
+
+  async recordCommands(commandIds: readonly string[], used: boolean): Promise<void> {
+    if (commandIds.length === 0) return
+    await this.#database.execute('UPDATE run_commands SET recorded_at = clock_timestamp(), used = $2 WHERE id = ANY ($1::uuid[]) AND recorded_at IS NULL', [
+      [...commandIds],
+      used,
+    ])
+  }
+
+  async segments(runId: string): Promise<SegmentRow[]> {
+    return this.#database.query<SegmentRow>('SELECT run_id, ordinal, part, kind, body, salt FROM segments WHERE run_id = $1::uuid ORDER BY ordinal', [
+      runId,
+    ])
+  }
+
+  async insertSegments(rows: readonly SegmentRow[]): Promise<void> {
+    if (rows.length === 0) return
+    await this.#database.execute(
+      `INSERT INTO segments (run_id, ordinal, part, kind, body, salt)
+       SELECT s.run_id, s.ordinal, s.part, s.kind, s.body, decode(s.salt, 'hex')
+       FROM unnest($1::uuid[], $2::int[], $3::int[], $4::text[], $5::text[], $6::text[]) AS s(run_id, ordinal, part, kind, body, salt)`,
+      [
+        rows.map((row) => row.run_id),
+        rows.map((row) => row.ordinal),
+        rows.map((row) => row.part),
+        rows.map((row) => row.kind),
+        rows.map((row) => row.body),
+        rows.map((row) => Buffer.from(row.salt).toString('hex')),
+      ],
+    )
+  }
+
+  async deleteSegments(runId: string): Promise<void> {
+    await this.#database.execute('DELETE FROM segments WHERE run_id = $1::uuid', [runId])
+  }
+}

@@ -1,0 +1,96 @@
+import type { RunKind, RunState } from '#contracts'
+import type { SegmentRow } from './event-log.ts'
+
+export type RunRow = {
+  id: string
+  owner_id: string
+  kind: RunKind
+  seated: boolean
+  character_id: string
+  tree_id: string | null
+  question_id: string | null
+  candidate_id: string | null
+  state: RunState
+  reason: string | null
+  ticket: number | null
+  queue_expires_at: Date | null
+  fence: number
+  holder: string | null
+  persona_version_id: string | null
+  trace_id: string
+  settings: { seed: number; effort?: string }
+  requested_at: Date
+  started_at: Date | null
+  ended_at: Date | null
+}
+
+export type NewRun = Pick<
+  RunRow,
+  'id' | 'owner_id' | 'kind' | 'seated' | 'character_id' | 'tree_id' | 'question_id' | 'candidate_id' | 'trace_id' | 'settings'
+> & { queueExpiresAt: Date | null }
+
+export type RunCommandRow = {
+  id: string
+  run_id: string
+  seq: number
+  kind: 'cancel' | 'steer' | 'approval'
+  content_id: string | null
+  accepted_at: Date
+  recorded_at: Date | null
+}
+
+/** Runs, their queue, their seat and their commands; Postgres decides (decisions 16, 22, 23). */
+export interface RunStore {
+  /** Inserts a run with the seat's next ticket (seated kinds). Answers its place: 0 = next to run, n = n ahead of it. */
+  insert(run: NewRun): Promise<{ ticket: number | null; ahead: number }>
+  find(ownerId: string, runId: string): Promise<RunRow | null>
+  /** As `find`, with the row locked until the unit of work ends. */
+  lock(ownerId: string, runId: string): Promise<RunRow | null>
+  /** Without an owner: for the loop itself and the admin. */
+  get(runId: string): Promise<RunRow | null>
+  list(options: {
+    ownerId: string | null
+    state?: RunState
+    characterId?: string
+    treeId?: string
+    before?: { requestedAt: Date; id: string }
+    limit: number
+  }): Promise<RunRow[]>
+  /** The live answer run below a question, if any. */
+  liveUnder(questionId: string): Promise<RunRow | null>
+  byCandidate(candidateId: string): Promise<RunRow | null>
+  countWaiting(ownerId: string): Promise<number>
+  /** How many runs stand before a queued one, the running one included. */
+  ahead(run: RunRow): Promise<number>
+  seatHolder(characterId: string): Promise<RunRow | null>
+
+  /** Takes the character's next queued run if the seat is free: raises the fence, starts the lease. Inside a unit of work. */
+  claimNext(characterId: string, holder: string): Promise<RunRow | null>
+  /** Claims one run that needs no seat. */
+  claimUnseated(runId: string, holder: string): Promise<RunRow | null>
+  /** Takes a queued run out of the queue (cancel, expiry), with a fence of its own so that its end can be recorded. */
+  takeQueued(runId: string, holder: string): Promise<RunRow | null>
+  /** Takes a run whose lease is over, or whose holder is `deadHolders`-not (light tier: other boots). Raises the fence. */
+  takeOver(runId: string, fence: number, holder: string): Promise<RunRow | null>
+  /** Extends the leases of this holder's runs; answers the (run, fence) pairs that are still its own. */
+  heartbeat(holder: string): Promise<{ id: string; fence: number }[]>
+  expired(options: { holderPrefixAlive?: string }): Promise<RunRow[]>
+  queueExpired(): Promise<RunRow[]>
+  /** Characters with a queued run and a free seat. */
+  startable(): Promise<string[]>
+  /** Ends a run under its fence; false when somebody else has it. */
+  end(run: { id: string; fence: number; state: 'finished' | 'interrupted' | 'failed'; reason: string | null }): Promise<boolean>
+  /** Locks the run row under its fence inside a unit of work; false when somebody else has it. */
+  holdFence(runId: string, fence: number): Promise<boolean>
+  pinPersona(runId: string, personaVersionId: string, profileVersionId: string): Promise<void>
+  isKilled(run: Pick<RunRow, 'owner_id' | 'character_id'>): Promise<boolean>
+
+  insertCommand(command: { id: string; run_id: string; owner_id: string; kind: 'cancel' | 'steer'; content_id: string | null }): Promise<void>
+  openCommands(runId: string): Promise<RunCommandRow[]>
+  countOpenSteers(runId: string): Promise<number>
+  recordCommands(commandIds: readonly string[], used: boolean): Promise<void>
+
+  segments(runId: string): Promise<SegmentRow[]>
+  insertSegments(rows: readonly SegmentRow[]): Promise<void>
+  deleteSegments(runId: string): Promise<void>
+}

@@ -1,0 +1,40 @@
+import type { RunCommand, RunLimits } from '#kernel/reducer/commands'
+import type { ChatRequestBody } from '#kernel/ports/model-gateway'
+import type { NewContent } from '#kernel/ports/content-store'
+import type { RunRow } from '#kernel/ports/run-store'
+import type { FoldSegment, FoldSteer } from './fold-answer.ts'
+
+/** What is pinned when a run starts (decision 21). */
+export type RunPin = { personaVersionId: string; profileVersionId: string; profileHash: string; bundle: string; limits: RunLimits }
+
+/** Content that an event refers to and that is stored in the same transaction; its digest is already in the event. */
+export type PendingContent = NewContent & { id: string; salt: Uint8Array }
+
+/** A model request, ready and asserted: what will be sent is what the record rebuilds to. */
+export type ReadyRequest = {
+  command: Extract<RunCommand, { tag: 'context_projected' }>
+  contents: PendingContent[]
+  body: ChatRequestBody
+  bodyText: string
+  /** Tokens of the request, for an estimate where the provider gives no usage. */
+  promptTokens: number
+}
+export type RefusedRequest = { command: Extract<RunCommand, { tag: 'context_refused' }> }
+
+/** What earlier turns of the same run said, and what was interjected (spec/2 "Seat", steer). */
+export type Continuation = { segments: readonly FoldSegment[]; steers: readonly FoldSteer[] }
+
+/** `ProjectContext` of the walk: from references to a request, with the assertion made. */
+export interface ContextProjector {
+  pin(run: RunRow): Promise<RunPin>
+  project(input: { run: RunRow; pin: RunPin; turn: number; continuation: Continuation }): Promise<ReadyRequest | RefusedRequest>
+  countTokens(text: string): number
+}
+
+/** The tree's side of a run: its sprout and its sealed candidate. Both inside the caller's unit of work. */
+export interface SproutKeeper {
+  /** Inserts the sprout's row, when its first delta becomes durable (decision 23). */
+  open(run: RunRow): Promise<void>
+  /** Seals the candidate, moves the head on if it still waits there. */
+  seal(input: { run: RunRow; contentId: string; partial: boolean }): Promise<void>
+}

@@ -1,0 +1,50 @@
+import type { EventPayload, EventRecord, RunStreamEvent } from '#contracts'
+
+/** Texts that a public event refers to; null = erased. */
+export type StreamTexts = {
+  segment(ordinal: number): { kind: 'text' | 'reasoning'; part: number; text: string | null }
+  steer(contentId: string): string | null
+}
+
+/** The public form of a run's event, or null when readers of the stream do not see it (spec/6 "SSE"). */
+export function toStreamEvent(input: { runId: string; record: EventRecord; prevSeq: number; texts: StreamTexts }): RunStreamEvent | null {
+  const { record, texts } = input
+  const base = { run_id: input.runId, seq: record.seq, prev_seq: input.prevSeq, at: record.at }
+  switch (record.type) {
+    case 'run.requested': {
+      const { tree_id, question_id, candidate_id } = record.payload as EventPayload<'run.requested'>
+      return { ...base, type: record.type, tree_id, question_id, candidate_id }
+    }
+    case 'run.queued':
+      return { ...base, type: record.type, position: (record.payload as EventPayload<'run.queued'>).position }
+    case 'run.started':
+      return { ...base, type: record.type }
+    case 'turn.started':
+    case 'turn.finished':
+      return { ...base, type: record.type, turn: (record.payload as EventPayload<'turn.started'>).turn }
+    case 'llm.delta': {
+      const { first_segment, segments } = record.payload as EventPayload<'llm.delta'>
+      return { ...base, type: record.type, segments: Array.from({ length: segments }, (_, index) => texts.segment(first_segment + index)) }
+    }
+    case 'steer.received': {
+      const { command_id, content_id, used } = record.payload as EventPayload<'steer.received'>
+      return { ...base, type: record.type, command_id, used, text: texts.steer(content_id) }
+    }
+    case 'run.finished':
+      return { ...base, type: record.type, ...endOf(record.payload as EventPayload<'run.finished'>), partial: false }
+    case 'run.interrupted': {
+      const payload = record.payload as EventPayload<'run.interrupted'>
+      return { ...base, type: record.type, reason: payload.reason, code: payload.code, ...endOf(payload), partial: payload.candidate_id !== null }
+    }
+    case 'run.failed': {
+      const payload = record.payload as EventPayload<'run.failed'>
+      return { ...base, type: record.type, code: payload.code, ...endOf(payload), partial: payload.candidate_id !== null }
+    }
+    default:
+      return null
+  }
+}
+
+function endOf(payload: { candidate_id: string | null; delta_count: number }) {
+  return { candidate_id: payload.candidate_id, delta_count: payload.delta_count }
+}
