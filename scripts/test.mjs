@@ -12,7 +12,9 @@ const [name, ...args] = process.argv.slice(2)
 const tier = tiers[name]
 const missing = tier.keeps.filter((variable) => !process.env[variable])
 if (missing.length > 0) {
-  say(`The full-tier tests need ${missing.join(' and ')}: a PostgreSQL 15 or newer with pgvector 0.8 or newer, and a Redis, both empty and only for tests.`)
+  say(
+    `The full-tier tests need ${missing.join(' and ')}: a PostgreSQL 15 or newer with pgvector 0.8 or newer, and a Redis, both empty and only for tests.`,
+  )
   say('On Debian as root, `bash scripts/services.sh start DIR` installs and starts both and prints the two settings.')
   process.exit(2)
 }

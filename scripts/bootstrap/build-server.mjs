@@ -9,7 +9,15 @@ import { serverEntries } from './steps.mjs'
 const keptOutside = ['@electric-sql/pglite', '@electric-sql/pglite-pgvector', '@node-rs/argon2', 'pino', 'swagger-ui-dist']
 
 /** Packages that NestJS and pg ask for and do without; they are not installed. */
-const optional = ['@nestjs/microservices', '@nestjs/websockets', '@fastify/static', '@fastify/view', 'class-validator', 'class-transformer', 'pg-native']
+const optional = [
+  '@nestjs/microservices',
+  '@nestjs/websockets',
+  '@fastify/static',
+  '@fastify/view',
+  'class-validator',
+  'class-transformer',
+  'pg-native',
+]
 
 const left = [...keptOutside, ...optional]
 

@@ -55,7 +55,9 @@ async function findOrFetchNode() {
   }
   const home = at('.lingtai', 'node')
   if (!isThere(home, pinned)) {
-    say(`This machine has Node ${process.versions.node}; Lingtai needs ${needed}. Fetching Node ${pinned.version} into .lingtai/node, once (about 190 MB).`)
+    say(
+      `This machine has Node ${process.versions.node}; Lingtai needs ${needed}. Fetching Node ${pinned.version} into .lingtai/node, once (about 190 MB).`,
+    )
     await fetchNode(home, pinned)
   }
   return binaryIn(home, pinned)
@@ -97,7 +99,10 @@ async function fetchNode(home, pinned) {
         output,
       })
     }
-    const tried = await run({ command: binaryIn(fresh, pinned), args: ['--version'], capture: true }).catch((error) => ({ code: 1, output: String(error) }))
+    const tried = await run({ command: binaryIn(fresh, pinned), args: ['--version'], capture: true }).catch((error) => ({
+      code: 1,
+      output: String(error),
+    }))
     if (tried.code !== 0) {
       throw new SetUpError({
         what: `the fetched Node ${pinned.version} does not run on this machine.`,
@@ -115,7 +120,12 @@ async function fetchNode(home, pinned) {
 function writeManifests(folder, { name, version, integrity }) {
   const dependencies = { [name]: version }
   const manifest = { name: 'lingtai-node', private: true, dependencies }
-  const lock = { name: 'lingtai-node', lockfileVersion: 3, requires: true, packages: { '': { name: 'lingtai-node', dependencies }, [`node_modules/${name}`]: { version, integrity } } }
+  const lock = {
+    name: 'lingtai-node',
+    lockfileVersion: 3,
+    requires: true,
+    packages: { '': { name: 'lingtai-node', dependencies }, [`node_modules/${name}`]: { version, integrity } },
+  }
   writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest))
   writeFileSync(join(folder, 'package-lock.json'), JSON.stringify(lock))
 }
@@ -133,7 +143,10 @@ function moveIn(fresh, home, pinned) {
       rmSync(old, { recursive: true, force: true })
     }
   }
-  throw new SetUpError({ what: `${home} keeps changing under our hands.`, todo: 'End other Lingtai commands in this folder, then run the same command again.' })
+  throw new SetUpError({
+    what: `${home} keeps changing under our hands.`,
+    todo: 'End other Lingtai commands in this folder, then run the same command again.',
+  })
 }
 
 const anHourMs = 3_600_000

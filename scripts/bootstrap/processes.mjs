@@ -8,7 +8,7 @@ const graceMs = 10_000
 
 /**
  * Runs a program to its end, hands SIGINT, SIGTERM and SIGHUP on to it, and answers with the exit code (128 + signal number if a
- * signal ended it). With `capture`, stdout and stderr are gathered instead of shown.
+ * signal ended it). With `capture` it is a set-up step: stdout and stderr are gathered instead of shown, and a signal ends all at once.
  * @param {{ command: string, args: string[], env?: NodeJS.ProcessEnv, cwd?: string, capture?: boolean }} options
  * @returns {Promise<{ code: number, output: string }>}
  */
@@ -23,7 +23,8 @@ export function run({ command, args, env = process.env, cwd = root, capture = fa
     const listeners = forwarded.map((signal) => {
       const listener = () => {
         stoppedBy = signal
-        child.kill(signal)
+        // A set-up step is safe to cut short and may not listen (npm does not); a command of the person's ends in its own way.
+        child.kill(capture ? 'SIGKILL' : signal)
       }
       process.on(signal, listener)
       return () => process.off(signal, listener)

@@ -35,7 +35,9 @@ watchParent(Number(process.env.LINGTAI_PARENT), () => process.exit(1))
 delete process.env.LINGTAI_PARENT
 const name = process.argv[2]
 // On the global object, since a handle that is collected frees its lock.
-globalThis.lingtaiSetUpLock = await takeLock(at('.lingtai/set-up.lock'), () => tell('Another Lingtai command is setting up this folder; waiting for it …'))
+globalThis.lingtaiSetUpLock = await takeLock(at('.lingtai/set-up.lock'), () =>
+  tell('Another Lingtai command is setting up this folder; waiting for it …'),
+)
 if (isCurrent(name)) process.exit(0)
 tell(steps[name].says)
 dropStamp(name)

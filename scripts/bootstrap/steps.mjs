@@ -38,7 +38,16 @@ export const steps = {
     says: 'Building the server …',
     todo: 'Correct what is named above, then run the same command again.',
     applies: () => existsSync(at('apps/bff/main.ts')),
-    inputs: ['apps/bff', 'apps/worker', 'libs', 'prisma/schema.prisma', 'package.json', 'package-lock.json', 'tsconfig.json', 'scripts/bootstrap'],
+    inputs: [
+      'apps/bff',
+      'apps/worker',
+      'libs',
+      'prisma/schema.prisma',
+      'package.json',
+      'package-lock.json',
+      'tsconfig.json',
+      'scripts/bootstrap',
+    ],
     outputs: ['dist/server.mjs', ...existingOutputs()],
   },
   web: {

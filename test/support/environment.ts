@@ -1,0 +1,18 @@
+/** Where the full tier's services are; the only place in the tests that reads the environment. */
+export interface FullTierServices {
+  databaseUrl: string
+  redisUrl: string
+}
+
+/** The services that `npm run test:full` was given; throws where a full-tier test runs without them. */
+export function fullTierServices(): FullTierServices {
+  const services = fullTierServicesIfAny()
+  if (!services) throw new Error('DATABASE_URL and REDIS_URL are not set: run full-tier tests by `npm run test:full`')
+  return services
+}
+
+/** The same, for suites that run on both tiers: undefined under `npm test`, which has no services. */
+export function fullTierServicesIfAny(): FullTierServices | undefined {
+  const { DATABASE_URL: databaseUrl, REDIS_URL: redisUrl } = process.env
+  return databaseUrl && redisUrl ? { databaseUrl, redisUrl } : undefined
+}
