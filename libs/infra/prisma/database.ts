@@ -14,7 +14,7 @@ export class OffTransactionError extends Error {
   }
 }
 
-type Scope = { tx: Prisma.TransactionClient; callbacks: (() => void)[] }
+type Scope = { tx: Prisma.TransactionClient; committed: (() => void)[]; rolledBack: (() => Promise<void>)[] }
 
 /** Statement parameters stay under this size (decision 7), so that a caller's mistake is a clear error on both tiers. */
 const PARAMETER_MAX_BYTES = 1024 * 1024
@@ -49,16 +49,29 @@ export class Database implements UnitOfWork, Sql {
 
   async run<Result>(work: () => Promise<Result>): Promise<Result> {
     if (this.inTransaction) return work()
-    const callbacks: (() => void)[] = []
-    const result = await this.prisma.$transaction((tx) => this.#scope.run({ tx, callbacks }, work), { maxWait: 30_000, timeout: 60_000 })
-    for (const callback of callbacks) callback()
+    const committed: Scope['committed'] = []
+    const rolledBack: Scope['rolledBack'] = []
+    let result: Result
+    try {
+      result = await this.prisma.$transaction((tx) => this.#scope.run({ tx, committed, rolledBack }, work), { maxWait: 30_000, timeout: 60_000 })
+    } catch (error) {
+      for (const callback of rolledBack) await callback()
+      throw error
+    }
+    for (const callback of committed) callback()
     return result
   }
 
   afterCommit(callback: () => void): void {
     const scope = this.#scope.getStore()
-    if (scope) scope.callbacks.push(callback)
+    if (scope) scope.committed.push(callback)
     else callback()
+  }
+
+  async afterRollback(callback: () => Promise<void>): Promise<void> {
+    const scope = this.#scope.getStore()
+    if (scope) scope.rolledBack.push(callback)
+    else await callback()
   }
 
   async query<Row>(text: string, params: readonly SqlParameter[] = []): Promise<Row[]> {

@@ -4,6 +4,11 @@
  */
 export interface UnitOfWork {
   run<Result>(work: () => Promise<Result>): Promise<Result>
+  /**
+   * Called after the outermost transaction has rolled back, before its error reaches the caller; at once when there is no transaction.
+   * For what must be on record although the work was refused.
+   */
+  afterRollback(callback: () => Promise<void>): Promise<void>
   /** Called after the outermost transaction has committed; never when it rolled back. */
   afterCommit(callback: () => void): void
 }

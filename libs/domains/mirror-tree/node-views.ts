@@ -1,0 +1,93 @@
+import type { CanonizationView, CitationView, NodeView, TreeView } from '#contracts'
+import type { RunStore } from '#kernel/ports/run-store'
+import { foldAnswer } from '#runtime/turn/fold-answer'
+import { partsOf, textOf } from './node-content.ts'
+import type { CanonizationRow, CitationRow, PathNode, TreeRow, TreeStore } from './ports.ts'
+
+/** Rows of the tree as the API shows them. */
+export class NodeViews {
+  readonly #trees: TreeStore
+  readonly #runs: RunStore
+
+  constructor({ trees, runs }: { trees: TreeStore; runs: RunStore }) {
+    this.#trees = trees
+    this.#runs = runs
+  }
+
+  async tree(tree: TreeRow): Promise<TreeView> {
+    return {
+      id: tree.id,
+      title: tree.title,
+      character_ids: tree.character_ids,
+      realm: { id: tree.realm_id, kind: tree.realm_kind, name: tree.realm_name },
+      root_node_id: tree.root_node_id,
+      head_node_id: tree.head_node_id,
+      revision: tree.revision,
+      node_count: await this.#trees.countNodes(tree.id),
+      created_at: tree.created_at.toISOString(),
+      updated_at: tree.updated_at.toISOString(),
+    }
+  }
+
+  async node(node: PathNode): Promise<NodeView> {
+    const [view] = await this.nodes([node], new Set(await this.#trees.canonicalNodeIds(node.tree_id)))
+    if (!view) throw new Error('a node has one view')
+    return view
+  }
+
+  /** Views of nodes of one tree, with siblings and citations looked up together. */
+  async nodes(nodes: readonly PathNode[], canonical: ReadonlySet<string>): Promise<NodeView[]> {
+    const parents = [...new Set(nodes.flatMap((node) => node.parent_id ?? []))]
+    const siblings = await this.#trees.children(parents)
+    const citations = await this.#trees.citations(nodes.filter((node) => node.kind === 'question').map((node) => node.id))
+    return Promise.all(
+      nodes.map(async (node) => {
+        const parts = node.sealed ? partsOf(node) : await this.#sproutParts(node)
+        return {
+          id: node.id,
+          tree_id: node.tree_id,
+          parent_id: node.parent_id,
+          kind: node.kind,
+          role: node.role,
+          author: node.author,
+          seq: node.seq,
+          depth: node.depth,
+          sealed: node.sealed,
+          partial: node.partial,
+          deleted: node.deleted,
+          canonical: canonical.has(node.id),
+          speaker_character_id: node.speaker_character_id,
+          speaker_name: node.speaker_name,
+          run_id: node.run_id,
+          edited_from_id: node.edited_from_id,
+          parts,
+          text: textOf(parts),
+          sibling_ids: siblings.filter((sibling) => sibling.parent_id === node.parent_id && sibling.kind === node.kind).map((sibling) => sibling.id),
+          citations: citations.filter((citation) => citation.node_id === node.id).map(citationView),
+          at: node.at.toISOString(),
+        }
+      }),
+    )
+  }
+
+  /** What a sprout has said so far, from its durable deltas. */
+  async #sproutParts(node: PathNode): Promise<NodeView['parts']> {
+    if (node.run_id === null) return []
+    return partsOf(foldAnswer(await this.#runs.segments(node.run_id), []))
+  }
+}
+
+export function citationView(row: CitationRow): CitationView {
+  return {
+    id: row.id,
+    source_tree_id: row.source_tree_id,
+    source_node_id: row.source_node_id,
+    text: row.snapshot,
+    from: row.range_from,
+    to: row.range_to,
+  }
+}
+
+export function canonizationView(row: CanonizationRow): CanonizationView {
+  return { ...row, created_at: row.created_at.toISOString(), withdrawn_at: row.withdrawn_at?.toISOString() ?? null }
+}

@@ -1,0 +1,289 @@
+import { LingtaiError } from '#contracts'
+import type { Canonized, CanonizationView, HeadMoved, NewEvent, NodeView } from '#contracts'
+import { mayCanonize, mayChangeText, mayHangBelow } from '#kernel/invariants/tree-rules'
+import type { Clock, Ids } from '#kernel/ports/clock'
+import type { ContentStore } from '#kernel/ports/content-store'
+import type { EventLog } from '#kernel/ports/event-log'
+import type { UnitOfWork } from '#kernel/ports/unit-of-work'
+import { contentDigest } from '#kernel/record/chain'
+import type { InvariantRecord } from './invariant-record.ts'
+import { canonizationView } from './node-views.ts'
+import type { NodeViews } from './node-views.ts'
+import type { PathNode, TreeRow, TreeStore } from './ports.ts'
+
+/** Hears of what changed in the canon, inside the same unit of work. */
+export interface CanonListener {
+  canonized(canonization: { id: string; ownerId: string; characterId: string; treeId: string }): Promise<void>
+  withdrawn(canonization: { id: string; ownerId: string; characterId: string }): Promise<void>
+  nodeDeleted(node: { id: string; ownerId: string; treeId: string }): Promise<void>
+}
+
+export type PathDeps = {
+  unitOfWork: UnitOfWork
+  trees: TreeStore
+  contents: ContentStore
+  log: EventLog
+  views: NodeViews
+  invariants: InvariantRecord
+  canon: CanonListener
+  clock: Clock
+  ids: Ids
+}
+
+/** What a person does with the nodes of a tree: switch, fork, edit an answer, canonize, delete. Nothing is ever overwritten. */
+export class PathService {
+  readonly #deps: PathDeps
+
+  constructor(deps: PathDeps) {
+    this.#deps = deps
+  }
+
+  async node(ownerId: string, nodeId: string): Promise<NodeView> {
+    return this.#deps.views.node(await this.#find(ownerId, nodeId))
+  }
+
+  /** The row itself, for services that go on from it. */
+  async row(ownerId: string, nodeId: string): Promise<PathNode> {
+    return this.#find(ownerId, nodeId)
+  }
+
+  /** Switch to a candidate (采用): the head goes where its adopted path ends (case T1). Says nothing about canon (M4). */
+  async adopt(ownerId: string, nodeId: string): Promise<HeadMoved> {
+    const { unitOfWork, trees } = this.#deps
+    const node = await this.#live(ownerId, nodeId, 'adopt')
+    return unitOfWork.run(async () => {
+      const tree = await this.#lock(node)
+      if (node.parent_id !== null) {
+        await trees.adopt(tree.id, node.parent_id, node.id)
+        await this.#append(tree, [{ type: 'candidate.adopted', payload: { parent_id: node.parent_id, child_id: node.id } }])
+      }
+      return this.#moveHead(tree, await trees.adoptedLeaf(tree.id, node.id), 'adopt')
+    })
+  }
+
+  /** The current path goes on from this node; what hung below stays where it is (P3: one pointer). */
+  async fork(ownerId: string, nodeId: string): Promise<HeadMoved> {
+    const node = await this.#live(ownerId, nodeId, 'fork')
+    return this.#deps.unitOfWork.run(async () => this.#moveHead(await this.#lock(node), node.id, 'fork'))
+  }
+
+  /** An edited answer is a new sibling candidate written by the owner (decision 40, M1). */
+  async editCandidate(ownerId: string, nodeId: string, text: string): Promise<NodeView> {
+    const { unitOfWork, trees, contents, ids, clock } = this.#deps
+    const node = await this.#live(ownerId, nodeId, 'edit')
+    return unitOfWork.run(async () => {
+      const tree = await this.#lock(node)
+      if (node.parent_id === null) throw new LingtaiError('wrong_state', 'The root has no text.')
+      const content = await contents.put({ owner_id: ownerId, media_type: 'text/plain', content: text })
+      const id = ids.next()
+      const seq = await trees.insertNode({
+        id,
+        tree_id: tree.id,
+        owner_id: ownerId,
+        parent_id: node.parent_id,
+        kind: 'candidate',
+        role: node.role,
+        depth: node.depth,
+        sealed: true,
+        partial: false,
+        speaker_character_id: node.speaker_character_id,
+        speaker_name: node.speaker_name,
+        author: 'owner',
+        content_id: content.id,
+        run_id: null,
+        edited_from_id: node.id,
+        zone: tree.zone,
+        at: clock.now(),
+      })
+      await this.#append(tree, [
+        {
+          type: 'node.added',
+          payload: {
+            node_id: id,
+            parent_id: node.parent_id,
+            kind: 'candidate',
+            role: node.role,
+            node_seq: seq,
+            content_id: content.id,
+            run_id: null,
+            edited_from_id: node.id,
+          },
+          content_digests: [contentDigest(content.id, content.digest)],
+        },
+      ])
+      await trees.adopt(tree.id, node.parent_id, id)
+      await this.#moveHead(tree, id, 'edit')
+      return this.node(ownerId, id)
+    })
+  }
+
+  /** M2: there is no way to change what was sent. */
+  async refuseChange(ownerId: string, nodeId: string): Promise<never> {
+    const node = await this.#find(ownerId, nodeId)
+    const refusal = mayChangeText()
+    return this.#deps.invariants.refuse(refusal ?? { invariant: 'M2', code: 'edit_forks' }, {
+      ownerId,
+      treeId: node.tree_id,
+      nodeId,
+      attempt: 'node.patch',
+    })
+  }
+
+  /** Makes everything since the nearest canonical ancestor true for the character (归真, decision 26). */
+  async canonize(ownerId: string, nodeId: string): Promise<Canonized> {
+    const { unitOfWork, trees, invariants, canon, ids } = this.#deps
+    const node = await this.#find(ownerId, nodeId)
+    const refusal = mayCanonize(node)
+    if (refusal) return invariants.refuse(refusal, { ownerId, treeId: node.tree_id, nodeId, attempt: 'canonize' })
+    return unitOfWork.run(async () => {
+      const tree = await this.#lock(node)
+      const characterId = node.speaker_character_id ?? tree.character_ids[0]
+      if (characterId === undefined) throw new LingtaiError('wrong_state', 'No character lives in this tree.')
+      const canonical = new Set(await trees.canonicalNodeIds(tree.id))
+      if (canonical.has(node.id)) throw new LingtaiError('already_canonical')
+      const path = await trees.pathIds(ownerId, node.id)
+      const fromNodeId = path.findLast((id) => canonical.has(id)) ?? tree.root_node_id
+      const live = (await trees.canonizations(tree.id)).filter((row) => row.withdrawn_at === null)
+      const onPath = new Set(path)
+      const diverging = live.filter((row) => !onPath.has(row.to_node_id))
+      const canonization = await trees.insertCanonization({
+        id: ids.next(),
+        owner_id: ownerId,
+        tree_id: tree.id,
+        character_id: characterId,
+        from_node_id: fromNodeId,
+        to_node_id: node.id,
+      })
+      await this.#append(tree, [
+        {
+          type: 'canon.extended',
+          payload: {
+            canonization_id: canonization.id,
+            character_id: characterId,
+            from_node_id: fromNodeId,
+            to_node_id: node.id,
+            diverges: diverging.length > 0,
+          },
+          character_id: characterId,
+          trust: 'trusted',
+        },
+      ])
+      await trees.moveHead(tree.id, tree.head_node_id)
+      await canon.canonized({ id: canonization.id, ownerId, characterId, treeId: tree.id })
+      return {
+        canonization: canonizationView(canonization),
+        warnings: diverging.map((row) => ({ code: 'diverging_canon' as const, canonization_id: row.id })),
+      }
+    })
+  }
+
+  async canonizations(ownerId: string, treeId: string): Promise<CanonizationView[]> {
+    const { trees } = this.#deps
+    if (!(await trees.find(ownerId, treeId))) throw new LingtaiError('not_found')
+    return (await trees.canonizations(treeId)).map(canonizationView)
+  }
+
+  /** Explicit, and flags the memories whose only sources lay there (decision 26, M4). */
+  async withdraw(ownerId: string, canonizationId: string): Promise<CanonizationView> {
+    return this.#deps.unitOfWork.run(() => this.#withdraw(ownerId, canonizationId))
+  }
+
+  async #withdraw(ownerId: string, canonizationId: string): Promise<CanonizationView> {
+    const { trees, canon } = this.#deps
+    const found = await trees.canonization(ownerId, canonizationId)
+    if (!found) throw new LingtaiError('not_found')
+    const tree = await trees.lock(ownerId, found.tree_id)
+    if (!tree) throw new LingtaiError('not_found')
+    if (found.withdrawn_at === null) {
+      await trees.withdraw(found.id)
+      await this.#append(tree, [
+        { type: 'canon.withdrawn', payload: { canonization_id: found.id }, character_id: found.character_id, trust: 'trusted' },
+      ])
+      await trees.moveHead(tree.id, tree.head_node_id)
+      await canon.withdrawn({ id: found.id, ownerId, characterId: found.character_id })
+    }
+    const row = await trees.canonization(ownerId, canonizationId)
+    if (!row) throw new LingtaiError('not_found')
+    return canonizationView(row)
+  }
+
+  /** Tombstones a node and erases its text; nothing below moves, a deleted inner node projects as nothing (decision 24). */
+  async delete(ownerId: string, nodeId: string, options: { withdraw: boolean }): Promise<void> {
+    const { unitOfWork, trees, contents, canon } = this.#deps
+    const node = await this.#find(ownerId, nodeId)
+    if (node.kind === 'root') throw new LingtaiError('wrong_state', 'The root is not a message.')
+    if (!node.sealed) throw new LingtaiError('candidate_open')
+    if (node.deleted) return
+    await unitOfWork.run(async () => {
+      const tree = await this.#lock(node)
+      const canonical = await trees.canonicalNodeIds(tree.id)
+      if (canonical.includes(node.id)) {
+        if (!options.withdraw) throw new LingtaiError('canonical_node', undefined, { errors: [{ path: 'withdraw', message: 'must be true to withdraw the canon' }] })
+        for (const row of await trees.canonizations(tree.id)) {
+          if (row.withdrawn_at !== null || !(await trees.isAncestorOrSelf(node.id, row.to_node_id))) continue
+          if (!(await trees.isAncestorOrSelf(node.id, row.from_node_id))) await this.#withdraw(ownerId, row.id)
+        }
+      }
+      await trees.tombstoneNode(node.id)
+      if (node.content_id !== null) await contents.erase({ ids: [node.content_id], cause: 'node_deleted' })
+      await this.#append(tree, [{ type: 'node.deleted', payload: { node_id: node.id, content_id: node.content_id }, trust: 'trusted' }])
+      await canon.nodeDeleted({ id: node.id, ownerId, treeId: tree.id })
+      await this.#leaveDeleted(tree, node)
+    })
+  }
+
+  /** Where the path went through the deleted node, it goes to the last living sibling instead, if there is one (case T1). */
+  async #leaveDeleted(tree: TreeRow, node: PathNode): Promise<void> {
+    const { trees } = this.#deps
+    let head = tree.head_node_id
+    if (node.parent_id !== null && (await trees.adoptedChild(tree.id, node.parent_id)) === node.id) {
+      const sibling = (await trees.children([node.parent_id])).findLast((child) => child.kind === node.kind && child.id !== node.id)
+      const onPath = await trees.isAncestorOrSelf(node.id, head)
+      if (sibling) {
+        await trees.adopt(tree.id, node.parent_id, sibling.id)
+        if (onPath) head = await trees.adoptedLeaf(tree.id, sibling.id)
+      } else if (head === node.id) head = node.parent_id
+    }
+    await this.#moveHead(tree, head, 'delete')
+  }
+
+  async #find(ownerId: string, nodeId: string): Promise<PathNode> {
+    const node = await this.#deps.trees.node(ownerId, nodeId)
+    if (!node) throw new LingtaiError('not_found')
+    return node
+  }
+
+  async #live(ownerId: string, nodeId: string, attempt: string): Promise<PathNode> {
+    const node = await this.#find(ownerId, nodeId)
+    const refusal = mayHangBelow(node)
+    if (refusal) return this.#deps.invariants.refuse(refusal, { ownerId, treeId: node.tree_id, nodeId, attempt })
+    return node
+  }
+
+  async #lock(node: PathNode): Promise<TreeRow> {
+    const tree = await this.#deps.trees.lock(node.owner_id, node.tree_id)
+    if (!tree) throw new LingtaiError('not_found')
+    return tree
+  }
+
+  async #moveHead(tree: TreeRow, headId: string, cause: 'adopt' | 'fork' | 'edit' | 'delete'): Promise<HeadMoved> {
+    const { trees, views } = this.#deps
+    await trees.moveHead(tree.id, headId)
+    if (headId !== tree.head_node_id) {
+      await this.#append(tree, [{ type: 'head.moved', payload: { from_node_id: tree.head_node_id, to_node_id: headId, cause } }])
+    }
+    const moved = await trees.find(tree.owner_id, tree.id)
+    const head = await trees.node(tree.owner_id, headId)
+    if (!moved || !head) throw new LingtaiError('not_found')
+    return { tree: await views.tree(moved), head: await views.node(head) }
+  }
+
+  async #append(tree: TreeRow, events: Omit<NewEvent, 'actor' | 'at' | 'cause'>[]): Promise<void> {
+    const at = this.#deps.clock.now().toISOString()
+    await this.#deps.log.append({
+      stream: `tree:${tree.id}`,
+      ownerId: tree.owner_id,
+      events: events.map((event) => ({ ...event, actor: 'owner', at, cause: { tag: event.type } }) as NewEvent),
+    })
+  }
+}

@@ -1,0 +1,111 @@
+import type { Clock } from '#kernel/ports/clock'
+import type { EventLog } from '#kernel/ports/event-log'
+import type { RunRow } from '#kernel/ports/run-store'
+import type { SproutKeeper } from '#runtime/turn/ports'
+import type { TreeStore } from './ports.ts'
+
+/** A sprout (芽体) in its tree: opened with the first durable delta, sealed with the run's end (decision 23). */
+export class TreeSproutKeeper implements SproutKeeper {
+  readonly #trees: TreeStore
+  readonly #log: EventLog
+  readonly #clock: Clock
+
+  constructor({ trees, log, clock }: { trees: TreeStore; log: EventLog; clock: Clock }) {
+    this.#trees = trees
+    this.#log = log
+    this.#clock = clock
+  }
+
+  async open(run: RunRow): Promise<void> {
+    const { treeId, questionId, candidateId } = placeOf(run)
+    const question = await this.#trees.node(run.owner_id, questionId)
+    if (!question) throw new MissingPlaceError(run.id)
+    const at = this.#clock.now()
+    const seq = await this.#trees.insertNode({
+      id: candidateId,
+      tree_id: treeId,
+      owner_id: run.owner_id,
+      parent_id: questionId,
+      kind: 'candidate',
+      role: 'character',
+      depth: question.depth + 1,
+      sealed: false,
+      partial: false,
+      speaker_character_id: run.character_id,
+      speaker_name: null,
+      author: 'character',
+      content_id: null,
+      run_id: run.id,
+      edited_from_id: null,
+      zone: null,
+      at,
+    })
+    await this.#log.append({
+      stream: `tree:${treeId}`,
+      ownerId: run.owner_id,
+      events: [
+        {
+          type: 'node.added',
+          payload: {
+            node_id: candidateId,
+            parent_id: questionId,
+            kind: 'candidate',
+            role: 'character',
+            node_seq: seq,
+            content_id: null,
+            run_id: run.id,
+            edited_from_id: null,
+          },
+          character_id: run.character_id,
+          run_id: run.id,
+          trace_id: run.trace_id,
+          actor: 'kernel',
+          at: at.toISOString(),
+          cause: { tag: 'segments' },
+        },
+      ],
+    })
+  }
+
+  async seal({ run, contentId, partial }: { run: RunRow; contentId: string; partial: boolean }): Promise<void> {
+    const { treeId, questionId, candidateId } = placeOf(run)
+    const tree = await this.#trees.lock(run.owner_id, treeId)
+    if (!tree) throw new MissingPlaceError(run.id)
+    await this.#trees.sealNode({ id: candidateId, content_id: contentId, partial })
+    // The head waits at the question until its answer is there; somebody who went elsewhere meanwhile stays there.
+    const follows = tree.head_node_id === questionId
+    if (follows || (await this.#trees.adoptedChild(treeId, questionId)) === null) await this.#trees.adopt(treeId, questionId, candidateId)
+    await this.#trees.moveHead(treeId, follows ? candidateId : tree.head_node_id)
+    const common = {
+      character_id: run.character_id,
+      run_id: run.id,
+      trace_id: run.trace_id,
+      actor: 'kernel',
+      at: this.#clock.now().toISOString(),
+      cause: { tag: 'seal' },
+    }
+    await this.#log.append({
+      stream: `tree:${treeId}`,
+      ownerId: run.owner_id,
+      events: [
+        { type: 'node.sealed', payload: { node_id: candidateId, content_id: contentId, partial, run_id: run.id }, ...common },
+        ...(follows
+          ? [{ type: 'head.moved' as const, payload: { from_node_id: questionId, to_node_id: candidateId, cause: 'seal' as const }, ...common }]
+          : []),
+      ],
+    })
+  }
+}
+
+/** The run's tree or question is not there. */
+export class MissingPlaceError extends Error {
+  constructor(runId: string) {
+    super(`run ${runId} has no place in a tree`)
+    this.name = 'MissingPlaceError'
+  }
+}
+
+function placeOf(run: RunRow): { treeId: string; questionId: string; candidateId: string } {
+  if (run.tree_id === null || run.question_id === null || run.candidate_id === null) throw new MissingPlaceError(run.id)
+  return { treeId: run.tree_id, questionId: run.question_id, candidateId: run.candidate_id }
+}
