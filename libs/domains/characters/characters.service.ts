@@ -47,7 +47,10 @@ export class CharactersService {
   }
 
   /** Oldest first; the cursor is the last one's id. */
-  async list(ownerId: string, page: { limit: number; after: string | null }): Promise<{ items: CharacterView[]; next_cursor: string | null }> {
+  async list(
+    ownerId: string,
+    page: { limit: number; after: string | null },
+  ): Promise<{ items: CharacterView[]; next_cursor: string | null }> {
     const rows = await this.#parts.store.list(ownerId, { after: page.after, limit: page.limit + 1 })
     const shown = rows.slice(0, page.limit)
     return { items: await this.#views(shown), next_cursor: rows.length > page.limit ? (shown.at(-1)?.id ?? null) : null }
@@ -90,8 +93,12 @@ export class CharactersService {
   /** The answer of an import once more: the report is read anew from the kept file. Throws not_found. */
   async describeImport(ownerId: string, characterId: string): Promise<ImportedCharacter> {
     const row = await this.#row(ownerId, characterId)
-    const contents = await this.#parts.contents.get([row.card_content_id, ...(row.avatar_content_id === null ? [] : [row.avatar_content_id])])
-    const file = (row.avatar_content_id === null ? null : contents.get(row.avatar_content_id)?.bytes) ?? contents.get(row.card_content_id)?.body
+    const contents = await this.#parts.contents.get([
+      row.card_content_id,
+      ...(row.avatar_content_id === null ? [] : [row.avatar_content_id]),
+    ])
+    const file =
+      (row.avatar_content_id === null ? null : contents.get(row.avatar_content_id)?.bytes) ?? contents.get(row.card_content_id)?.body
     if (file === null || file === undefined) throw new LingtaiError('not_found')
     const { format, specVersion, report } = parseCard(typeof file === 'string' ? Buffer.from(file) : file)
     return { character: await this.#view(row), format, spec_version: specVersion, report }
@@ -131,7 +138,8 @@ export class CharactersService {
     const { unit, store, contents, log, clock } = this.#parts
     await unit.run(async () => {
       await this.#lock(ownerId, characterId)
-      if (await store.hasLiveRun(characterId)) throw new LingtaiError('wrong_state', 'The character is answering, or an answer of it waits: stop that first.')
+      if (await store.hasLiveRun(characterId))
+        throw new LingtaiError('wrong_state', 'The character is answering, or an answer of it waits: stop that first.')
       const at = clock.now()
       await store.remove(characterId, at)
       await log.append({
@@ -190,7 +198,12 @@ export class CharactersService {
       const after = parseCard(Buffer.from(text))
       if (JSON.stringify(after.card) === JSON.stringify(before.card)) return this.#view(row)
       const at = clock.now()
-      const content = await contents.put({ owner_id: ownerId, media_type: 'application/json', content: text, derived_from: [row.card_content_id] })
+      const content = await contents.put({
+        owner_id: ownerId,
+        media_type: 'application/json',
+        content: text,
+        derived_from: [row.card_content_id],
+      })
       const version = {
         id: ids.next(),
         owner_id: ownerId,

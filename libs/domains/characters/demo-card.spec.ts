@@ -8,7 +8,16 @@ describe('demoCard', () => {
   it('is a whole V3 card with nothing to report', () => {
     expect({ specVersion, report }).toEqual({ specVersion: 'v3', report: [] })
     expect(card).toMatchObject({ name: 'Qinghe 青禾', nickname: 'Qinghe' })
-    const texts = [card.description, card.personality, card.scenario, card.firstMessage, card.exampleMessages, card.systemPrompt, card.postHistoryInstructions, card.creatorNotes]
+    const texts = [
+      card.description,
+      card.personality,
+      card.scenario,
+      card.firstMessage,
+      card.exampleMessages,
+      card.systemPrompt,
+      card.postHistoryInstructions,
+      card.creatorNotes,
+    ]
     for (const text of texts) expect(text.length).toBeGreaterThan(100)
     for (const text of [card.systemPrompt, card.postHistoryInstructions]) expect(text).toContain('{{original}}')
     expect(card.alternateGreetings[0]).toMatch(/\p{Script=Han}/u)

@@ -14,7 +14,13 @@ export type CharacterRow = {
   lore_entries: number
 }
 
-export type PersonaVersionRow = { id: string; version: number; origin: 'import' | 'authored' | 'recast'; created_at: Date; current: boolean }
+export type PersonaVersionRow = {
+  id: string
+  version: number
+  origin: 'import' | 'authored' | 'recast'
+  created_at: Date
+  current: boolean
+}
 
 export type NewPersonaVersion = {
   id: string
@@ -27,7 +33,10 @@ export type NewPersonaVersion = {
 }
 
 /** `name` is a label for lists and logs; the card holds the exact one. */
-export type NewCharacter = Pick<CharacterRow, 'id' | 'owner_id' | 'realm_id' | 'avatar_content_id' | 'demo' | 'accepted_at' | 'created_at'> & {
+export type NewCharacter = Pick<
+  CharacterRow,
+  'id' | 'owner_id' | 'realm_id' | 'avatar_content_id' | 'demo' | 'accepted_at' | 'created_at'
+> & {
   name: string
 }
 

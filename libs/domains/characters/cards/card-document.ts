@@ -39,7 +39,8 @@ function detectSpec(root: JsonObjectNode, hasData: boolean, report: Report): Car
   const spec = stringAt(root, 'spec')
   const known = spec === undefined ? undefined : versions[spec]
   if (!hasData) {
-    if (member(root, 'spec') !== undefined) report.add('data', 'data_missing', 'The card names a version but has no data; its root was read as a V1 card')
+    if (member(root, 'spec') !== undefined)
+      report.add('data', 'data_missing', 'The card names a version but has no data; its root was read as a V1 card')
     return 'v1'
   }
   if (known === undefined) {
@@ -49,7 +50,11 @@ function detectSpec(root: JsonObjectNode, hasData: boolean, report: Report): Car
   }
   const found = stringAt(root, 'spec_version')
   if (found !== known.expected) {
-    report.add('spec_version', 'unknown_spec_version', `Expected ${known.expected}, found ${found?.slice(0, 64) ?? 'no text'}; read as ${known.expected}`)
+    report.add(
+      'spec_version',
+      'unknown_spec_version',
+      `Expected ${known.expected}, found ${found?.slice(0, 64) ?? 'no text'}; read as ${known.expected}`,
+    )
   }
   return known.specVersion
 }

@@ -85,7 +85,11 @@ export function readCard(node: JsonObjectNode, context: ReadContext): Normalised
   if (book !== undefined) card.book = readBook(book, { ...context, path: joinPath(context.path, 'character_book') })
   else at('character_book', plainObject)
   if (book !== undefined && hasEntries(book) && card.book?.origin?.dialect === 'world_info') {
-    context.report.add(joinPath(context.path, 'character_book'), 'world_info_in_card', 'The book is spelled as a world info file; it was read as one')
+    context.report.add(
+      joinPath(context.path, 'character_book'),
+      'world_info_in_card',
+      'The book is spelled as a world info file; it was read as one',
+    )
   }
   return card
 }

@@ -41,4 +41,6 @@ export interface NormalisedCard {
 }
 
 /** Fields to put in place of the source's own. `null` takes an optional field away; a field that is not named stays. */
-export type CardEdits = { [Field in keyof NormalisedCard]?: NormalisedCard[Field] | (undefined extends NormalisedCard[Field] ? null : never) }
+export type CardEdits = {
+  [Field in keyof NormalisedCard]?: NormalisedCard[Field] | (undefined extends NormalisedCard[Field] ? null : never)
+}

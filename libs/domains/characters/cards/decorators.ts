@@ -24,7 +24,8 @@ export function splitDecorators(text: string): { decorators: LoreDecorator[]; co
 
 /** The inverse of `splitDecorators`. */
 export function joinDecorators({ decorators, content }: { decorators: readonly LoreDecorator[]; content: string }): string {
-  const line = (marks: string, { name, value }: { name: string; value: string }): string => `${marks}${name}${value === '' ? '' : ` ${value}`}\n`
+  const line = (marks: string, { name, value }: { name: string; value: string }): string =>
+    `${marks}${name}${value === '' ? '' : ` ${value}`}\n`
   const head = decorators.map((decorator) => line('@@', decorator) + decorator.fallbacks.map((fallback) => line('@@@', fallback)).join(''))
   return head.join('') + content
 }

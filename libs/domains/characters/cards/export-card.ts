@@ -148,10 +148,14 @@ function editData(data: JsonObjectNode, before: NormalisedCard, edits: CardEdits
     const map = { node: memberObject(data, key), before: before.creatorNotesMultilingual ?? {}, path: `data.${key}` }
     put(key, notes === null ? undefined : (overlay({ ...map, after: notes }) ?? emptyObject))
   }
-  if (assets !== undefined && !sameValue(assets, before.assets ?? null)) put('assets', assets === null ? undefined : assetNodes(assets, data))
+  if (assets !== undefined && !sameValue(assets, before.assets ?? null))
+    put('assets', assets === null ? undefined : assetNodes(assets, data))
   if (extensions !== undefined) {
     const node = memberObject(data, 'extensions')
-    put('extensions', overlay({ node, before: before.extensions, after: extensions, path: 'data.extensions' }) ?? member(data, 'extensions'))
+    put(
+      'extensions',
+      overlay({ node, before: before.extensions, after: extensions, path: 'data.extensions' }) ?? member(data, 'extensions'),
+    )
   }
   put('character_book', bookNode(data, before.book, edits.book))
   return result

@@ -85,7 +85,10 @@ export function withLoreDefaults(entry: LoreEntry): ResolvedLoreEntry {
     excludeRecursion: entry.excludeRecursion ?? false,
     preventRecursion: entry.preventRecursion ?? false,
     delayUntilRecursion: entry.delayUntilRecursion ?? false,
-    groups: (entry.group ?? '').split(',').map((name) => name.trim()).filter((name) => name !== ''),
+    groups: (entry.group ?? '')
+      .split(',')
+      .map((name) => name.trim())
+      .filter((name) => name !== ''),
     groupOverride: entry.groupOverride ?? false,
     groupWeight: entry.groupWeight ?? 100,
     ignoreBudget: entry.ignoreBudget ?? false,
@@ -101,4 +104,5 @@ export function withLoreDefaults(entry: LoreEntry): ResolvedLoreEntry {
 }
 
 /** A whole number of 0 or more, as decorators write it; anything else is no value. */
-const numberOf = (value: string | undefined): number | undefined => (value !== undefined && /^\d{1,6}$/.test(value) ? Number(value) : undefined)
+const numberOf = (value: string | undefined): number | undefined =>
+  value !== undefined && /^\d{1,6}$/.test(value) ? Number(value) : undefined

@@ -55,30 +55,31 @@ function reportOddities(entry: LoreEntry, node: JsonObjectNode, { path, report }
   if (useRegex === undefined || isNull(useRegex) || toPlain(useRegex) !== true) return
   entry.keys.forEach((key, index) => {
     if (key.startsWith('/') || !/[\\^$*+|[\]]/.test(key)) return
-    report.add(joinPath(keysPath, index), 'regex_as_literal', 'Only a key written as /pattern/flags is a regular expression; this one is taken literally')
+    report.add(
+      joinPath(keysPath, index),
+      'regex_as_literal',
+      'Only a key written as /pattern/flags is a regular expression; this one is taken literally',
+    )
   })
 }
 
 /** Writes one entry in a dialect. It starts from the entry's own text, so that only what changed is written (case C4). */
 export function writeEntry(entry: LoreEntry, dialect: LoreDialect, path: string): JsonObjectNode {
-  const start = startingPoint(entry, dialect, path)
-  const written = loreFields.reduce((node, field) => field.write({ node, dialect, entry, before: start.before }), start.node)
+  const { origin } = entry
+  const own = origin === undefined ? undefined : originNode(origin.text)
+  const read = own && origin && readEntry(own, origin.dialect, { path, report: new Report() })
+  const isSameDialect = origin?.dialect === dialect
+  const start = own === undefined || origin === undefined ? emptyObject : isSameDialect ? own : carryUnknown(own, origin.dialect, dialect)
+  const before = isSameDialect ? read : undefined
+  const written = loreFields.reduce((node, field) => field.write({ node, dialect, entry, before }), start)
   const extensions = overlay({
     node: memberObject(written, 'extensions'),
-    before: start.before?.extensions ?? unknownExtensions(written, dialect),
+    before: read?.extensions ?? {},
     after: entry.extensions,
     path: `${path}.extensions`,
     untouchable: knownNames[dialect].extensions,
   })
   return extensions === undefined ? written : withMember(written, 'extensions', extensions)
-}
-
-function startingPoint(entry: LoreEntry, dialect: LoreDialect, path: string): { node: JsonObjectNode; before: LoreEntry | undefined } {
-  const { origin } = entry
-  const node = origin === undefined ? undefined : originNode(origin.text)
-  if (origin === undefined || node === undefined) return { node: emptyObject, before: undefined }
-  if (origin.dialect === dialect) return { node, before: readEntry(node, dialect, { path, report: new Report() }) }
-  return { node: carryUnknown(node, origin.dialect, dialect), before: undefined }
 }
 
 /** The object that an origin's text holds, if it holds one. */

@@ -1,10 +1,11 @@
+import { Report } from './card-error.ts'
 import { choice, count, flag, identifier, inverseFlag, isNull, level, number, text, textList } from './codecs.ts'
 import type { Codec, ReadContext } from './codecs.ts'
 import { joinDecorators, splitDecorators } from './decorators.ts'
 import { emptyObject, fromPlain, member, memberObject, sameValue, withMember } from './json-node.ts'
 import type { JsonNode, JsonObjectNode } from './json-node.ts'
 import { loreLogics, lorePositions, loreRoles, loreTimeUnits } from './lore-types.ts'
-import type { LoreCharacterFilter, LoreDecorator, LoreDialect, LoreEntry, LorePosition } from './lore-types.ts'
+import type { LoreCharacterFilter, LoreDecorator, LoreDialect, LoreEntry, LorePosition, LoreTimeUnit } from './lore-types.ts'
 import { joinPath } from './parse-json.ts'
 
 /** A member of the entry, or of its `extensions`. */
@@ -115,26 +116,31 @@ const contentField: LoreField = (() => {
 
 const isTimed = ({ sticky = 0, cooldown = 0, delay = 0 }: LoreEntry): boolean => sticky > 0 || cooldown > 0 || delay > 0
 
-/** Files of others count messages, so only our own unit needs to be said; an entry of ours that says nothing counts rounds. */
+/**
+ * Files of others count messages, so that needs no saying; an entry of ours that says nothing counts rounds. Written last: what a reader
+ * would take for granted depends on the fields that are counted.
+ */
 const timeUnitField: LoreField = (() => {
   const codec = choice(loreTimeUnits, true)
   const path = ['extensions', 'lingtai_time_unit'] as const
-  const places: Places<(typeof loreTimeUnits)[number]> = { character_book: [{ path, codec }], world_info: [{ path, codec }] }
+  const places: Places<LoreTimeUnit> = { character_book: [{ path, codec }], world_info: [{ path, codec }] }
+  const unitOf = (node: JsonObjectNode, dialect: LoreDialect, entry: LoreEntry, context: ReadContext): LoreTimeUnit | undefined =>
+    readPlaces(node, places[dialect], context) ?? (isTimed(entry) ? 'message' : undefined)
   return {
     places,
     read({ node, dialect, into, context }) {
-      const value = readPlaces(node, places[dialect], context) ?? (isTimed(into) ? 'message' : undefined)
+      const value = unitOf(node, dialect, into, context)
       if (value !== undefined) into.timeUnit = value
     },
-    write({ node, dialect, entry, before }) {
+    write({ node, dialect, entry }) {
       const value = entry.timeUnit ?? (isTimed(entry) ? 'round' : undefined)
-      if (before === undefined ? value === undefined : value === before.timeUnit) return node
-      return writePlaces(node, places[dialect], value)
+      const found = unitOf(node, dialect, entry, { path: '', report: new Report() })
+      return value === found ? node : writePlaces(node, places[dialect], value)
     },
   }
 })()
 
-/** All fields of an entry, in the order in which a new entry is written. The time unit comes after what it counts. */
+/** All fields of an entry, in the order in which a new entry is written. */
 export const loreFields: readonly LoreField[] = [
   field('id', direct(identifier, 'id', 'uid')),
   field('keys', direct(keyList, 'keys', 'key')),
@@ -174,7 +180,6 @@ export const loreFields: readonly LoreField[] = [
   field('sticky', extension(count, 'sticky', 'sticky')),
   field('cooldown', extension(count, 'cooldown', 'cooldown')),
   field('delay', extension(count, 'delay', 'delay')),
-  timeUnitField,
   field('scanDepth', extension(count, 'scan_depth', 'scanDepth')),
   field('wholeWords', extension(flag, 'match_whole_words', 'matchWholeWords')),
   field('excludeRecursion', extension(flag, 'exclude_recursion', 'excludeRecursion')),
@@ -195,6 +200,7 @@ export const loreFields: readonly LoreField[] = [
   field('matchCreatorNotes', extension(flag, 'match_creator_notes', 'matchCreatorNotes')),
   field('displayIndex', extension(number, 'display_index', 'displayIndex')),
   field('automationId', extension(text, 'automation_id', 'automationId')),
+  timeUnitField,
 ]
 
 /** The names a dialect gives to known fields: as members of the entry, and inside its `extensions`. */

@@ -28,7 +28,8 @@ export function parseCard(bytes: Uint8Array): ParsedCard {
   if (bytes.length === 0) throw new CardError('empty_file', '', 'The file is empty')
   if (looksLikePng(bytes)) return parsePngCard(bytes)
   const other = otherFormat(bytes)
-  if (other !== undefined) throw new CardError('unsupported_format', '', `A ${other} file holds no card that can be read here; use PNG or JSON`)
+  if (other !== undefined)
+    throw new CardError('unsupported_format', '', `A ${other} file holds no card that can be read here; use PNG or JSON`)
   return { format: 'json', ...parseText(bytes, []) }
 }
 
@@ -68,7 +69,9 @@ function firstOf(texts: readonly { keyword: string; value: Uint8Array }[], keywo
 }
 
 function decodeBase64(value: Uint8Array): Uint8Array {
-  const encoded = Buffer.from(value).toString('latin1').replace(/[ \t\r\n]+/g, '')
+  const encoded = Buffer.from(value)
+    .toString('latin1')
+    .replace(/[ \t\r\n]+/g, '')
   if (!/^[A-Za-z0-9+/_-]*={0,2}$/.test(encoded)) throw new CardError('bad_base64', '', 'The card inside the picture is not base64')
   return Buffer.from(encoded, 'base64')
 }

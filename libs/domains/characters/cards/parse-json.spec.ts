@@ -22,7 +22,28 @@ describe('parseJson', () => {
   })
 
   it('refuses exactly what JSON.parse refuses', () => {
-    const fragment = fc.constantFrom('{', '}', '[', ']', ',', ':', '"a"', '"', '\\', '1', '-', '.5', 'e3', '01', 'true', 'nul', ' ', '\n', '\t', '\u00a0')
+    const fragment = fc.constantFrom(
+      '{',
+      '}',
+      '[',
+      ']',
+      ',',
+      ':',
+      '"a"',
+      '"',
+      '\\',
+      '1',
+      '-',
+      '.5',
+      'e3',
+      '01',
+      'true',
+      'nul',
+      ' ',
+      '\n',
+      '\t',
+      '\u00a0',
+    )
     fc.assert(
       fc.property(fc.array(fragment, { maxLength: 12 }), (fragments) => {
         const text = fragments.join('')
@@ -38,11 +59,16 @@ describe('parseJson', () => {
   })
 
   it('gives numbers past a double as their digits', () => {
-    expect(toPlain(read('[12345678901234567890, 1.0, 1e400, 9007199254740991]'))).toEqual(['12345678901234567890', 1, '1e400', 9007199254740991])
+    expect(toPlain(read('[12345678901234567890, 1.0, 1e400, 9007199254740991]'))).toEqual([
+      '12345678901234567890',
+      1,
+      '1e400',
+      9007199254740991,
+    ])
   })
 
   it.each([
-    ['[' .repeat(65) + ']'.repeat(65), 'too_deep'],
+    ['['.repeat(65) + ']'.repeat(65), 'too_deep'],
     ['{"a":'.repeat(100_000), 'too_deep'],
     [`[${'[],'.repeat(limits.jsonValues)}[]]`, 'too_many_values'],
     [`[${'1'.repeat(1_001)}]`, 'number_too_long'],

@@ -33,7 +33,11 @@ describe('readPng', () => {
     ['a wrong checksum', damaged((bytes) => void bytes.writeUInt8(bytes.readUInt8(45) ^ 1, 45)), 'png_bad_crc'],
     ['no IHDR', writePng(readPng(png).slice(1)), 'png_bad_chunk'],
     ['two IHDRs', writePng([...readPng(png).slice(0, 1), ...readPng(png)]), 'png_bad_chunk'],
-    ['chunks without end', writePng([...readPng(png).slice(0, 1), ...Array.from({ length: 30_000 }, () => textChunk('a', ''))]), 'png_bad_chunk'],
+    [
+      'chunks without end',
+      writePng([...readPng(png).slice(0, 1), ...Array.from({ length: 30_000 }, () => textChunk('a', ''))]),
+      'png_bad_chunk',
+    ],
   ])('refuses %s', (_, bytes, code) => {
     expect(refusal(() => readPng(bytes)).code).toBe(code)
   })

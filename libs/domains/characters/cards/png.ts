@@ -29,7 +29,8 @@ export function readPng(bytes: Uint8Array, report?: Report): PngChunk[] {
   for (;;) {
     if (at + 12 > bytes.length) throw truncated(at)
     const length = view.getUint32(at)
-    if (length > longestChunk) throw new CardError('png_bad_chunk', '', `The chunk at byte ${at} claims ${length} bytes, more than PNG allows`)
+    if (length > longestChunk)
+      throw new CardError('png_bad_chunk', '', `The chunk at byte ${at} claims ${length} bytes, more than PNG allows`)
     const end = at + 12 + length
     if (end > bytes.length) throw truncated(at)
     const type = Buffer.from(bytes.subarray(at + 4, at + 8)).toString('latin1')
