@@ -109,7 +109,7 @@ export class ClientStream {
       case MESSAGE.query:
       case MESSAGE.sync:
       case MESSAGE.functionCall: {
-        const bytes = Uint8Array.prototype.slice.call(this.#buffer, this.#batchStart, this.#scanned)
+        const bytes = new Uint8Array(this.#buffer.subarray(this.#batchStart, this.#scanned)) // a copy: the buffer is used again
         this.#batchStart = this.#scanned
         return { kind: 'batch', bytes }
       }
