@@ -8,7 +8,7 @@ import { say } from './bootstrap/report.mjs'
 
 const code = ['apps', 'libs', 'test'].filter((folder) => existsSync(at(folder)))
 const oxlint = ['node_modules/oxlint/bin/oxlint', '--type-aware', '--deny-warnings', '--report-unused-disable-directives']
-const depcruise = ['node_modules/dependency-cruiser/bin/dependency-cruise.mjs', '--config', '.dependency-cruiser.mjs', ...code]
+const depcruise = ['node_modules/dependency-cruiser/bin/dependency-cruiser.mjs', '--config', '.dependency-cruiser.mjs', ...code]
 const tsc = 'node_modules/typescript/bin/tsc'
 const prettier = 'node_modules/prettier/bin/prettier.cjs'
 
@@ -38,7 +38,7 @@ for (const [index, part] of parts.entries()) {
   if (exit > 128) process.exit(exit)
   if (exit !== 0) {
     failed++
-    say(`${name}: \`${part[0].split('/')[1]}\` found something to correct (exit code ${exit}).`)
+    say(`${name}: \`${part[0].replace('node_modules/', '').split('/')[0]}\` found something to correct (exit code ${exit}).`)
   }
 }
 process.exit(failed > 0 ? 1 : 0)
