@@ -166,6 +166,7 @@ export class AskService {
       speaker_character_id: null,
       speaker_name: null,
       author: 'owner',
+      trust: 'trusted',
       content_id: content.id,
       run_id: null,
       edited_from_id: editedFromId,

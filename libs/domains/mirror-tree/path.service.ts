@@ -89,6 +89,7 @@ export class PathService {
         speaker_character_id: node.speaker_character_id,
         speaker_name: node.speaker_name,
         author: 'owner',
+        trust: 'trusted',
         content_id: content.id,
         run_id: null,
         edited_from_id: node.id,

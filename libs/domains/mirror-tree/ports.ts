@@ -1,4 +1,4 @@
-import type { NodeAuthor, NodeKind, NodeRole } from '#contracts'
+import type { NodeAuthor, NodeKind, NodeRole, Trust } from '#contracts'
 import type { ContentLayout } from '#kernel/ports/content-store'
 
 export type TreeRow = {
@@ -33,6 +33,7 @@ export type NodeRow = {
   speaker_character_id: string | null
   speaker_name: string | null
   author: NodeAuthor
+  trust: Trust
   content_id: string | null
   run_id: string | null
   edited_from_id: string | null

@@ -1,3 +1,4 @@
+import type { Trust } from '#contracts'
 import type { Clock } from '#kernel/ports/clock'
 import type { EventLog } from '#kernel/ports/event-log'
 import type { RunRow } from '#kernel/ports/run-store'
@@ -16,7 +17,7 @@ export class TreeSproutKeeper implements SproutKeeper {
     this.#clock = clock
   }
 
-  async open(run: RunRow): Promise<void> {
+  async open(run: RunRow, trust: Trust): Promise<void> {
     const { treeId, questionId, candidateId } = placeOf(run)
     const question = await this.#trees.node(run.owner_id, questionId)
     if (!question) throw new MissingPlaceError(run.id)
@@ -34,6 +35,7 @@ export class TreeSproutKeeper implements SproutKeeper {
       speaker_character_id: run.character_id,
       speaker_name: null,
       author: 'character',
+      trust,
       content_id: null,
       run_id: run.id,
       edited_from_id: null,

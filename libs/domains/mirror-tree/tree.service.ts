@@ -101,6 +101,8 @@ export class TreeService {
       speaker_character_id: characterId,
       speaker_name: null,
       author: 'character',
+      // Until its card is accepted a greeting is as untrusted as the card; afterwards the projection takes the card's trust for it.
+      trust: 'untrusted',
       content_id: content.id,
       run_id: null,
       edited_from_id: null,

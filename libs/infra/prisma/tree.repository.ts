@@ -2,7 +2,7 @@ import type { CanonizationRow, CitationRow, NewNode, NodeRow, PathNode, TreeRow,
 import type { Database } from './database.ts'
 
 const nodeColumns = `n.id, n.tree_id, n.owner_id, n.parent_id, n.kind, n.role, n.seq, n.depth, n.sealed, n.partial, n.speaker_character_id,
-  n.speaker_name, n.author, n.content_id, n.run_id, n.edited_from_id, n.zone, n.at, n.deleted_at IS NOT NULL AS deleted`
+  n.speaker_name, n.author, n.trust, n.content_id, n.run_id, n.edited_from_id, n.zone, n.at, n.deleted_at IS NOT NULL AS deleted`
 const contentColumns = `CASE WHEN n.deleted_at IS NULL THEN c.body END AS body, CASE WHEN n.deleted_at IS NULL THEN c.layout END AS layout,
   CASE WHEN n.deleted_at IS NULL THEN c.salt END AS salt, c.digest`
 const treeColumns = `t.id, t.owner_id, t.title, t.realm_id, r.kind AS realm_kind, r.name AS realm_name, t.root_node_id, t.head_node_id, t.revision,
@@ -47,8 +47,8 @@ export class TreeRepository implements TreeStore {
     }
     await this.#write(
       'insert root',
-      `INSERT INTO nodes (id, tree_id, owner_id, parent_id, kind, role, seq, depth, sealed, author, at)
-       VALUES ($1::uuid, $2::uuid, $3::uuid, NULL, 'root', 'none', 0, 0, true, 'system', now())`,
+      `INSERT INTO nodes (id, tree_id, owner_id, parent_id, kind, role, seq, depth, sealed, author, trust, at)
+       VALUES ($1::uuid, $2::uuid, $3::uuid, NULL, 'root', 'none', 0, 0, true, 'system', 'trusted', now())`,
       [tree.root_node_id, tree.id, tree.owner_id],
     )
   }
@@ -89,8 +89,9 @@ export class TreeRepository implements TreeStore {
     const [row] = await this.#database.query<{ seq: number }>(
       `WITH tree AS (UPDATE trees SET node_seq = node_seq + 1, updated_at = now() WHERE id = $2::uuid AND owner_id = $3::uuid RETURNING node_seq)
        INSERT INTO nodes (id, tree_id, owner_id, parent_id, kind, role, seq, depth, sealed, partial, speaker_character_id, speaker_name, author,
-                          content_id, run_id, edited_from_id, zone, at)
-       SELECT $1::uuid, $2::uuid, $3::uuid, $4::uuid, $5, $6, tree.node_seq, $7, $8, $9, $10::uuid, $11, $12, $13::uuid, $14::uuid, $15::uuid, $16, $17
+                          content_id, run_id, edited_from_id, zone, at, trust)
+       SELECT $1::uuid, $2::uuid, $3::uuid, $4::uuid, $5, $6, tree.node_seq, $7, $8, $9, $10::uuid, $11, $12, $13::uuid, $14::uuid, $15::uuid, $16, $17,
+              $18
        FROM tree RETURNING seq`,
       [
         node.id,
@@ -110,6 +111,7 @@ export class TreeRepository implements TreeStore {
         node.edited_from_id,
         node.zone,
         node.at,
+        node.trust,
       ],
     )
     if (!row) throw new RowCountError('insert node', 1, 0)

@@ -202,6 +202,7 @@ function usedSteers(records: readonly EventRecord[]): Omit<FoldSteer, 'text'>[] 
   return records.flatMap((record) => {
     if (record.type !== 'steer.received') return []
     const { content_id, after_segments, used } = record.payload as EventPayload<'steer.received'>
-    return used ? [{ content_id, after_segments }] : []
+    const digest = record.content_digests[0]?.digest ?? ''
+    return used ? [{ content_id, digest, after_segments }] : []
   })
 }

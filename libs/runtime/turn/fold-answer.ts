@@ -2,7 +2,7 @@ import type { ContentLayout } from '#kernel/ports/content-store'
 
 export type FoldSegment = { kind: 'text' | 'reasoning'; body: string; salt: Uint8Array }
 /** An interjection that took effect after so many segments. */
-export type FoldSteer = { content_id: string; text: string; after_segments: number }
+export type FoldSteer = { content_id: string; digest: string; text: string; after_segments: number }
 
 export type FoldedAnswer = { body: string; layout: ContentLayout; derivedFrom: string[] }
 

@@ -1,3 +1,4 @@
+import type { Trust } from '#contracts'
 import type { RunCommand, RunLimits } from '#kernel/reducer/commands'
 import type { ChatRequestBody } from '#kernel/ports/model-gateway'
 import type { NewContent } from '#kernel/ports/content-store'
@@ -33,8 +34,8 @@ export interface ContextProjector {
 
 /** The tree's side of a run: its sprout and its sealed candidate. Both inside the caller's unit of work. */
 export interface SproutKeeper {
-  /** Inserts the sprout's row, when its first delta becomes durable (decision 23). */
-  open(run: RunRow): Promise<void>
+  /** Inserts the sprout's row, when its first delta becomes durable; trust: the meet of its context (decision 23, K1). */
+  open(run: RunRow, trust: Trust): Promise<void>
   /** Seals the candidate, moves the head on if it still waits there. */
   seal(input: { run: RunRow; contentId: string; partial: boolean }): Promise<void>
 }

@@ -67,6 +67,7 @@ export class RunHost implements RunEffects {
   readonly #segments: (Segment & { part: number })[] = []
   readonly #steers: FoldSteer[] = []
   readonly #steerTexts = new Map<string, string>()
+  readonly #steerDigests = new Map<string, string>()
   readonly #seenCommands = new Set<string>()
   #head: StreamHead
   #lastPublicSeq: number
@@ -134,8 +135,10 @@ export class RunHost implements RunEffects {
       if (command.kind === 'cancel') this.#cutOff({ tag: 'cancel', settled_tokens: 0 })
       const content = command.content_id === null ? undefined : found.get(command.content_id)
       if (command.kind !== 'steer' || !content) continue
+      const digest = Buffer.from(content.digest).toString('hex')
       this.#steerTexts.set(content.id, content.body ?? '')
-      this.#driver.submit({ tag: 'steer', command_id: command.id, content_id: content.id, digest: Buffer.from(content.digest).toString('hex') })
+      this.#steerDigests.set(content.id, digest)
+      this.#driver.submit({ tag: 'steer', command_id: command.id, content_id: content.id, digest })
     }
   }
 
@@ -187,7 +190,10 @@ export class RunHost implements RunEffects {
     for (const event of action.events) {
       if (event.type !== 'steer.received') continue
       const { content_id, after_segments, command_id, used } = event.payload
-      if (used) this.#steers.push({ content_id, after_segments, text: this.#steerTexts.get(content_id) ?? '' })
+      if (used) {
+        const digest = this.#steerDigests.get(content_id) ?? ''
+        this.#steers.push({ content_id, digest, after_segments, text: this.#steerTexts.get(content_id) ?? '' })
+      }
       await this.#deps.runs.recordCommands([command_id], used)
     }
     this.#publish(chained)
@@ -205,7 +211,7 @@ export class RunHost implements RunEffects {
     const written = await unitOfWork.run(async () => {
       if (!(await runs.holdFence(this.run.id, this.run.fence)) || (await runs.isKilled(this.run))) return false
       for (const content of this.#pendingContents) await contents.put(content)
-      if (opensSprout) await sprouts.open(this.run)
+      if (opensSprout) await sprouts.open(this.run, this.#request?.command.projection.trust ?? 'untrusted')
       await runs.insertSegments(rows)
       await log.write(events)
       return true

@@ -401,6 +401,8 @@ CREATE TABLE nodes (
   speaker_character_id uuid,
   speaker_name text CHECK (length(speaker_name) <= 400),
   author text NOT NULL CHECK (author IN ('system', 'owner', 'character', 'import')),
+  -- The meet of what it was made from, for ever (K1).
+  trust text NOT NULL CHECK (trust IN ('untrusted', 'workspace', 'trusted')),
   content_id uuid REFERENCES contents,
   run_id uuid,
   -- Which node this one was edited from, if any (M2).
@@ -435,10 +437,10 @@ BEGIN
     RAISE EXCEPTION 'node % cannot be deleted, only tombstoned', OLD.id USING ERRCODE = 'LT003';
   END IF;
   IF ROW(NEW.id, NEW.tree_id, NEW.owner_id, NEW.parent_id, NEW.kind, NEW.role, NEW.seq, NEW.depth, NEW.speaker_character_id, NEW.speaker_name,
-         NEW.author, NEW.run_id, NEW.edited_from_id, NEW.zone, NEW.at, NEW.created_at)
+         NEW.author, NEW.trust, NEW.run_id, NEW.edited_from_id, NEW.zone, NEW.at, NEW.created_at)
      IS DISTINCT FROM
      ROW(OLD.id, OLD.tree_id, OLD.owner_id, OLD.parent_id, OLD.kind, OLD.role, OLD.seq, OLD.depth, OLD.speaker_character_id, OLD.speaker_name,
-         OLD.author, OLD.run_id, OLD.edited_from_id, OLD.zone, OLD.at, OLD.created_at) THEN
+         OLD.author, OLD.trust, OLD.run_id, OLD.edited_from_id, OLD.zone, OLD.at, OLD.created_at) THEN
     RAISE EXCEPTION 'node % is immutable', OLD.id USING ERRCODE = 'LT003';
   END IF;
   IF OLD.sealed AND ROW(NEW.sealed, NEW.partial, NEW.content_id) IS DISTINCT FROM ROW(OLD.sealed, OLD.partial, OLD.content_id) THEN
