@@ -66,7 +66,7 @@ function claimMandatory(claim: Claim, headings: ReadonlyMap<string, PreparedEnti
   })
   const mandatory = [...new Set(named)]
   const needed = [
-    ...mandatory.map(({ entity, tokens }) => ({ identifier: entity.identifier as string, tokens })),
+    ...mandatory.map(({ entity, tokens }) => ({ identifier: entity.identifier, tokens })),
     ...units.map((unit, ordinal) => ({ identifier: unitName(unit, ordinal), tokens: unit.tokens })),
     { identifier: 'request', tokens: REQUEST_TOKENS },
   ]
