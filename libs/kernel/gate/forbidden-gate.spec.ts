@@ -10,12 +10,12 @@ const owner = '01935f00-0000-7000-8000-000000000001'
 const stranger = '01935f00-0000-7000-8000-000000000002'
 const secret = 'sk-live-0123456789"abc\\'
 
-const memory: ReferenceFacts = { owner, source: 'memory', realm: 'real', live: true }
+const memory: ReferenceFacts = { owner, source: 'memory', realm: 'real', tombstoned: false }
 const lawful: RequestFacts = {
   owner,
   run: { kind: 'answer', writes: ['conversation', 'canon'] },
   treeRealm: 'real',
-  references: [memory, { owner: 'platform', source: 'system_contract', realm: null, live: true }],
+  references: [memory, { owner: 'platform', source: 'system_contract', realm: null, tombstoned: false }],
   bodyText: '{"model":"m","messages":[]}',
   secrets: [secret, 'ollama'],
 }
@@ -45,8 +45,8 @@ describe('the forbidden gate before a model request (M8)', () => {
   })
 
   it('forbids what was deleted since, and what is not known to be alive', () => {
-    expect(judge({ references: [{ ...memory, live: false }] })).toEqual(forbidden('tombstoned_reference'))
-    expect(judge({ references: [{ ...memory, live: undefined as unknown as boolean }] })).toEqual(forbidden('tombstoned_reference'))
+    expect(judge({ references: [{ ...memory, tombstoned: true }] })).toEqual(forbidden('tombstoned_reference'))
+    expect(judge({ references: [{ ...memory, tombstoned: undefined as unknown as boolean }] })).toEqual(forbidden('tombstoned_reference'))
   })
 
   it('forbids a secret of the instance anywhere in the body, plain or escaped; not a placeholder', () => {
@@ -91,7 +91,7 @@ describe('nothing but structure changes a verdict', () => {
     owner: fc.constantFrom(owner, owner, owner, 'platform' as const, stranger),
     source: fc.constantFrom(...EntitySource.options),
     realm: fc.constantFrom('real', 'real', 'fiction', null),
-    live: fc.constantFrom(true, true, true, false),
+    tombstoned: fc.constantFrom(false, false, false, true),
   })
   const facts: fc.Arbitrary<RequestFacts> = fc.record({
     owner: fc.constant(owner),

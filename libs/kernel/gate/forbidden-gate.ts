@@ -12,8 +12,8 @@ export type ReferenceFacts = {
   source: EntitySource
   /** Realm kind of a memory or trace; null where none is known. */
   realm: string | null
-  /** Still there: neither deleted, withdrawn, undone nor erased since. */
-  live: boolean
+  /** Deleted, withdrawn, undone or erased since. */
+  tombstoned: boolean
 }
 
 /** What a run is able to write; canon covers adopting and withdrawing it. */
@@ -67,7 +67,7 @@ const requestRules: readonly Rule<RequestFacts>[] = Object.freeze([
     breaks: ({ treeRealm, references }) =>
       (treeRealm === null || treeRealm === REAL) && references.some(({ source, realm }) => recalledSources.has(source) && realm !== REAL),
   },
-  { rule: 'tombstoned_reference', breaks: ({ references }) => references.some(({ live }) => !live) },
+  { rule: 'tombstoned_reference', breaks: ({ references }) => references.some(({ tombstoned }) => !Object.is(tombstoned, false)) },
   { rule: 'instance_secret_in_request', breaks: ({ bodyText, secrets }) => secrets.some((secret) => holdsSecret(bodyText, secret)) },
   {
     rule: 'maintenance_run_writes_canon',
