@@ -58,6 +58,7 @@ export type CitationRow = {
   snapshot_content_id: string
   snapshot: string | null
   digest: Uint8Array
+  source_trust: Trust
 }
 
 export type CanonizationRow = {
@@ -112,7 +113,7 @@ export interface TreeStore {
   /** Moves the head, or only counts the change when `headId` is the present one. Answers the new revision. */
   moveHead(treeId: string, headId: string): Promise<number>
 
-  insertCitation(citation: Omit<CitationRow, 'snapshot' | 'digest'> & { owner_id: string }): Promise<void>
+  insertCitation(citation: Omit<CitationRow, 'snapshot' | 'digest' | 'source_trust'> & { owner_id: string }): Promise<void>
   citations(nodeIds: readonly string[]): Promise<CitationRow[]>
 
   insertCanonization(row: Omit<CanonizationRow, 'created_at' | 'withdrawn_at'>): Promise<CanonizationRow>

@@ -9,7 +9,7 @@ const treeColumns = `t.id, t.owner_id, t.title, t.realm_id, r.kind AS realm_kind
   t.node_seq, t.zone, t.user_persona_version_id, t.created_at, t.updated_at,
   ARRAY(SELECT tc.character_id FROM tree_characters tc WHERE tc.tree_id = t.id ORDER BY tc.character_id)::text[] AS character_ids`
 const citationColumns = `q.id, q.node_id, q.source_tree_id, q.source_node_id, q.range_from, q.range_to, q.list_position, q.snapshot_content_id,
-  c.body AS snapshot, c.digest`
+  c.body AS snapshot, c.digest, s.trust AS source_trust`
 const canonizationColumns = 'id, owner_id, tree_id, character_id, from_node_id, to_node_id, created_at, withdrawn_at'
 
 /** A row that must have been written was not (decision 7: each write asserts its row count). */
@@ -258,7 +258,7 @@ export class TreeRepository implements TreeStore {
   async citations(nodeIds: readonly string[]): Promise<CitationRow[]> {
     if (nodeIds.length === 0) return []
     return this.#database.query<CitationRow>(
-      `SELECT ${citationColumns} FROM citations q JOIN contents c ON c.id = q.snapshot_content_id
+      `SELECT ${citationColumns} FROM citations q JOIN contents c ON c.id = q.snapshot_content_id JOIN nodes s ON s.id = q.source_node_id
        WHERE q.node_id = ANY ($1::uuid[]) ORDER BY q.node_id, q.list_position`,
       [[...nodeIds]],
     )

@@ -1,0 +1,138 @@
+import { EventRecord, eventDictionary } from '#contracts'
+import type { VerifyReport } from '#contracts'
+import { canonicalJson } from '#kernel/record/canonical-json'
+import { chainHash, GENESIS_HASH, saltedDigest } from '#kernel/record/chain'
+
+type Fault = VerifyReport['faults'][number]
+
+/** An event's row as it lies in the table, columns beside canonical bytes. */
+export type RawEvent = {
+  stream: string
+  seq: number
+  type: string
+  visibility: string
+  owner_id: string | null
+  run_id: string | null
+  canonical: string
+  payload: unknown
+  prev_hash: Uint8Array
+  hash: Uint8Array
+}
+
+export interface ChainSource {
+  /** Streams with their heads, in order, a page at a time. */
+  streams(after: string, limit: number): Promise<{ stream: string; seq: number; hash: Uint8Array }[]>
+  events(stream: string, after: number, limit: number): Promise<RawEvent[]>
+  /** Salts and bytes of the contents that events refer to. */
+  contents(ids: readonly string[]): Promise<Map<string, ContentProof>>
+  quarantine(stream: string): Promise<void>
+}
+
+/** What a digest in the log can be checked against; `erased` contents prove nothing and disprove nothing. */
+export type ContentProof = { erased: boolean; digest: Uint8Array; salt: Uint8Array | null; body: string | Uint8Array | null; segments: readonly { text: string; salt: Uint8Array }[] }
+
+const PAGE = 500
+
+/**
+ * Recomputes every chain from its first event: hashes, order, heads, columns against canonical bytes, and the digests of what contents are
+ * still there (K5). A broken stream is quarantined: it takes nothing more until a person looked at it (decision 18).
+ */
+export class VerifyService {
+  readonly #source: ChainSource
+  readonly #now: () => number
+
+  constructor(source: ChainSource, now: () => number) {
+    this.#source = source
+    this.#now = now
+  }
+
+  async verifyAll(): Promise<VerifyReport> {
+    const started = this.#now()
+    const faults: Fault[] = []
+    let streams = 0
+    let events = 0
+    for (let after = ''; ; ) {
+      const page = await this.#source.streams(after, PAGE)
+      for (const head of page) {
+        const found = await this.#verifyStream(head)
+        streams += 1
+        events += found.events
+        faults.push(...found.faults)
+        if (found.faults.some((fault) => fault.fault !== 'content')) await this.#source.quarantine(head.stream)
+      }
+      const last = page.at(-1)
+      if (!last || page.length < PAGE) break
+      after = last.stream
+    }
+    return { streams, events, intact: faults.length === 0, faults, milliseconds: this.#now() - started }
+  }
+
+  async #verifyStream(head: { stream: string; seq: number; hash: Uint8Array }): Promise<{ events: number; faults: Fault[] }> {
+    const faults: Fault[] = []
+    let previous: Uint8Array = GENESIS_HASH
+    let seq = 0
+    for (;;) {
+      const page = await this.#source.events(head.stream, seq, PAGE)
+      for (const event of page) {
+        const note = (fault: Fault['fault']): void => void faults.push({ stream: head.stream, seq: event.seq, fault })
+        if (event.seq !== seq + 1) note('gap')
+        if (!sameBytes(event.prev_hash, previous)) note('chain')
+        if (!sameBytes(chainHash(event.prev_hash, event.canonical), event.hash)) note('hash')
+        const fault = envelopeFault(event)
+        if (fault) note(fault)
+        previous = event.hash
+        seq = event.seq
+      }
+      faults.push(...(await this.#contentFaults(head.stream, page)))
+      if (page.length < PAGE) break
+    }
+    if (seq !== head.seq || !sameBytes(previous, head.hash)) faults.push({ stream: head.stream, seq, fault: 'head' })
+    return { events: seq, faults }
+  }
+
+  async #contentFaults(stream: string, events: readonly RawEvent[]): Promise<Fault[]> {
+    const referred = events.flatMap((event) => {
+      const record = EventRecord.safeParse(parseJson(event.canonical))
+      return record.success ? record.data.content_digests.map((entry) => ({ ...entry, seq: event.seq })) : []
+    })
+    const contents = await this.#source.contents(referred.map((entry) => entry.content_id))
+    return referred.flatMap((entry) => {
+      const content = contents.get(entry.content_id)
+      return content && !content.erased && !proves(content, entry) ? [{ stream, seq: entry.seq, fault: 'content' as const }] : []
+    })
+  }
+}
+
+function proves(content: ContentProof, entry: { digest: string; segment?: number }): boolean {
+  if (entry.segment !== undefined) {
+    const segment = content.segments[entry.segment]
+    return segment !== undefined && Buffer.from(saltedDigest(segment.salt, segment.text)).toString('hex') === entry.digest
+  }
+  if (content.salt === null || content.body === null) return false
+  const digest = Buffer.from(saltedDigest(content.salt, content.body)).toString('hex')
+  return digest === entry.digest && digest === Buffer.from(content.digest).toString('hex')
+}
+
+/** The columns say what the canonical bytes say, and the bytes are canonical. */
+function envelopeFault(event: RawEvent): 'envelope' | 'payload' | null {
+  const parsed = EventRecord.safeParse(parseJson(event.canonical))
+  if (!parsed.success || canonicalJson(parsed.data) !== event.canonical) return 'envelope'
+  const record = parsed.data
+  const definition = eventDictionary[record.type]
+  if (record.stream !== event.stream || record.seq !== event.seq || record.type !== event.type) return 'envelope'
+  if (event.visibility !== definition.visibility || (record.visibility ?? event.visibility) !== event.visibility) return 'envelope'
+  if ((record.owner_id ?? event.owner_id) !== event.owner_id || (record.run_id ?? event.run_id) !== event.run_id) return 'envelope'
+  return canonicalJson(event.payload) === canonicalJson(record.payload) ? null : 'payload'
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null // not JSON: the caller reports the envelope
+  }
+}
+
+function sameBytes(left: Uint8Array, right: Uint8Array): boolean {
+  return Buffer.compare(left, right) === 0
+}

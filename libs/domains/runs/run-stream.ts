@@ -1,0 +1,78 @@
+import type { EventRecord, RunStreamEvent } from '#contracts'
+import { eventDictionary, terminalRunEvents } from '#contracts'
+import type { ContentStore } from '#kernel/ports/content-store'
+import type { EventLog } from '#kernel/ports/event-log'
+import type { RunRow, RunStore } from '#kernel/ports/run-store'
+import { toStreamEvent } from '#runtime/turn/stream-event'
+
+/** Events read from the log at once. */
+const PAGE = 500
+
+/**
+ * The public events of a run from the log: what a stream was, is and will be, whoever reads it and whenever (spec/6 "SSE"). Text comes from
+ * the segments while the run lives and from the folded answer afterwards: the same characters (case T7).
+ */
+export class RunStreamReader {
+  readonly #log: EventLog
+  readonly #runs: RunStore
+  readonly #contents: ContentStore
+
+  constructor({ log, runs, contents }: { log: EventLog; runs: RunStore; contents: ContentStore }) {
+    this.#log = log
+    this.#runs = runs
+    this.#contents = contents
+  }
+
+  /** Public events after a sequence number, in order; `ended` when the last one is the run's end. */
+  async after(run: RunRow, seq: number): Promise<{ events: RunStreamEvent[]; ended: boolean }> {
+    const records: EventRecord[] = []
+    for (let from = seq; ; ) {
+      const page = await this.#log.read(`run:${run.id}`, { after: from, limit: PAGE })
+      records.push(...page.map((event) => event.record))
+      const last = page.at(-1)
+      if (!last || page.length < PAGE) break
+      from = last.record.seq
+    }
+    const shown = records.filter((record) => eventDictionary[record.type].visibility === 'public')
+    const texts = await this.#texts(run, shown)
+    let previous = seq === 0 ? 0 : await this.#publicSeqUpTo(run.id, seq)
+    const events = shown.flatMap((record) => {
+      const event = toStreamEvent({ runId: run.id, record, prevSeq: previous, texts })
+      previous = record.seq
+      return event ? [event] : []
+    })
+    const last = shown.at(-1)
+    return { events, ended: last !== undefined && terminalRunEvents.has(last.type) }
+  }
+
+  async #publicSeqUpTo(runId: string, seq: number): Promise<number> {
+    const publicTypes = Object.entries(eventDictionary).filter(([, definition]) => definition.visibility === 'public')
+    const records = await this.#log.read(`run:${runId}`, {
+      after: Math.max(0, seq - PAGE),
+      types: publicTypes.map(([type]) => type as EventRecord['type']),
+      limit: PAGE,
+    })
+    return records.findLast((event) => event.record.seq <= seq)?.record.seq ?? 0
+  }
+
+  async #texts(run: RunRow, records: readonly EventRecord[]) {
+    const steerIds = records.flatMap((record) => (record.type === 'steer.received' ? [String(record.payload['content_id'])] : []))
+    const contents = await this.#contents.get([...steerIds, ...(run.candidate_id === null ? [] : [run.candidate_id])])
+    const answer = run.candidate_id === null ? undefined : contents.get(run.candidate_id)
+    const living = answer ? [] : await this.#runs.segments(run.id)
+    // Between the two reads the answer may have been folded: then its content is there now.
+    const folded = answer ?? (living.length === 0 && run.candidate_id !== null ? (await this.#contents.get([run.candidate_id])).get(run.candidate_id) : undefined)
+    return {
+      segment: (ordinal: number) => {
+        const segment = living[ordinal]
+        if (segment) return { kind: segment.kind, part: segment.part, text: segment.body }
+        const range = folded?.layout?.segments?.[ordinal]
+        const part = range === undefined ? undefined : folded?.layout?.parts[range.part]
+        if (!range || !part || !folded || folded.body === null) return { kind: 'text' as const, part: 0, text: null }
+        const kind = part.kind === 'reasoning' ? ('reasoning' as const) : ('text' as const)
+        return { kind, part: range.part, text: folded.body.slice(range.from, range.to) }
+      },
+      steer: (contentId: string) => contents.get(contentId)?.body ?? null,
+    }
+  }
+}

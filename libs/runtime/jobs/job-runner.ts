@@ -1,0 +1,87 @@
+import type { Ids, Scheduler } from '#kernel/ports/clock'
+import type { JobQueue } from '#kernel/ports/job-queue'
+import type { OutboxRow, OutboxStore } from '#kernel/ports/outbox'
+import type { UnitOfWork } from '#kernel/ports/unit-of-work'
+
+/**
+ * Does the work of one outbox row. It closes the row itself (`outbox.close`) in the transaction that stores its result, so that a job that
+ * runs twice stores once; a throw is a failed attempt.
+ */
+export type JobHandler = (row: OutboxRow) => Promise<void>
+
+const CLAIM_SECONDS = 120
+const SWEEP_MS = 3_000
+const SWEEP_ROWS = 100
+const ATTEMPTS_MAX = 6
+
+export type JobRunnerDeps = {
+  outbox: OutboxStore
+  queue: JobQueue
+  unitOfWork: UnitOfWork
+  ids: Ids
+  scheduler: Scheduler
+  handlers: Readonly<Record<string, JobHandler>>
+  report(error: unknown, topic: string): void
+}
+
+/** Rows in, work out: adds and wakes rows, claims them, retries with growing pauses, gives up visibly (decision 28). */
+export class JobRunner {
+  readonly #deps: JobRunnerDeps
+  #stop: () => void = () => undefined
+  #stopped = false
+
+  constructor(deps: JobRunnerDeps) {
+    this.#deps = deps
+  }
+
+  /** Adds work inside the current unit of work and wakes a worker after its commit. */
+  async add(job: { topic: string; ownerId: string | null; payload: Record<string, string>; dueAt?: Date }): Promise<void> {
+    const { outbox, queue, unitOfWork, ids, report } = this.#deps
+    const id = ids.next()
+    await outbox.add({ id, ...job })
+    unitOfWork.afterCommit(() => {
+      queue.wake({ outboxId: id, dueAt: job.dueAt }).catch((error: unknown) => report(error, job.topic))
+    })
+  }
+
+  async start(concurrency: number): Promise<void> {
+    await this.#deps.queue.work((id) => this.perform(id), concurrency)
+    this.#scheduleSweep(0)
+  }
+
+  #scheduleSweep(milliseconds: number): void {
+    this.#stop = this.#deps.scheduler.after(milliseconds, () => {
+      this.#sweep()
+        .catch((error: unknown) => this.#deps.report(error, 'outbox'))
+        .finally(() => {
+          if (!this.#stopped) this.#scheduleSweep(SWEEP_MS)
+        })
+    })
+  }
+
+  /** Wakes rows whose wake-up was lost (case Q1, Q5). */
+  async #sweep(): Promise<void> {
+    for (const outboxId of await this.#deps.outbox.open(SWEEP_ROWS)) await this.#deps.queue.wake({ outboxId })
+  }
+
+  async perform(id: string): Promise<void> {
+    const { outbox, handlers, report } = this.#deps
+    const row = await outbox.claim(id, CLAIM_SECONDS)
+    if (!row) return
+    const handler = handlers[row.topic]
+    try {
+      if (!handler) throw new Error(`there is no handler for ${row.topic}`)
+      await handler(row)
+    } catch (error) {
+      report(error, row.topic)
+      await outbox.fail(row.id, error instanceof Error ? error.name : 'error', 2 ** Math.min(row.attempts, 8))
+      if (row.attempts >= ATTEMPTS_MAX) await outbox.close(row.id, 'given_up')
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    this.#stop()
+    await this.#deps.queue.close()
+  }
+}
