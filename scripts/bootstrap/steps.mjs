@@ -1,4 +1,4 @@
-// The set-up steps as data: when each applies, what it reads, what it leaves, and how it is done. A step is skipped while the content
+// The set-up steps as data: what each reads, what it leaves, and how it is done. A step is skipped while the content
 // of what it reads hashes to what its stamp says and everything it leaves is there.
 import { existsSync, readFileSync } from 'node:fs'
 import { at } from './paths.mjs'
@@ -9,20 +9,24 @@ import { at } from './paths.mjs'
  * @typedef {object} Step
  * @property {string} says what is told before it runs
  * @property {string} todo what to do when it fails
- * @property {() => boolean} applies
  * @property {string[]} inputs files and folders whose content decides whether it runs
  * @property {string[]} outputs what must be there for it to count as done
  * @property {(() => boolean)} [isDoneByHand] whether someone did the same without us
  */
 
-const entries = ['apps/bff/main.ts', 'apps/bff/cli.ts', 'libs/infra/pglite/database-worker.ts']
+/** What the bundler makes: files under dist, and the source that each begins with. The last two are started as a thread and a process. */
+const entries = {
+  'server.mjs': 'apps/bff/main.ts',
+  'cli.mjs': 'apps/bff/cli.ts',
+  'database-worker.js': 'libs/infra/pglite/database-worker.ts',
+  'database-creator.js': 'libs/infra/pglite/database-creator.ts',
+}
 
 /** @type {Record<StepName, Step>} */
 export const steps = {
   dependencies: {
-    says: 'Installing packages (the first time takes about a minute) …',
+    says: 'Installing packages (the first time takes a minute or two) …',
     todo: 'Check that the package registry can be reached and that about 1 GB of disk is free, then run the same command again.',
-    applies: () => true,
     inputs: ['package-lock.json'],
     outputs: ['node_modules/.package-lock.json'],
     isDoneByHand: isInstalledAsLocked,
@@ -30,14 +34,12 @@ export const steps = {
   'database-client': {
     says: 'Generating the database client …',
     todo: 'The schema in prisma/schema.prisma does not pass: correct what is named above, then run the same command again.',
-    applies: () => existsSync(at('prisma/schema.prisma')),
     inputs: ['prisma/schema.prisma', 'prisma.config.ts', 'package-lock.json'],
     outputs: ['prisma/generated/client.ts'],
   },
   server: {
     says: 'Building the server …',
     todo: 'Correct what is named above, then run the same command again.',
-    applies: () => existsSync(at('apps/bff/main.ts')),
     inputs: [
       'apps/bff',
       'apps/worker',
@@ -48,29 +50,18 @@ export const steps = {
       'tsconfig.json',
       'scripts/bootstrap',
     ],
-    outputs: ['dist/server.mjs', ...existingOutputs()],
+    outputs: Object.keys(entries).map((output) => `dist/${output}`),
   },
   web: {
     says: 'Building the web page …',
     todo: 'Correct what is named above, then run the same command again.',
-    applies: () => existsSync(at('apps/web/index.html')),
     inputs: ['apps/web', 'libs/contracts', 'package.json', 'package-lock.json', 'scripts/bootstrap'],
     outputs: ['dist/web/index.html'],
   },
 }
 
-/** The bundle's entries that exist, by the name of the file each becomes under dist. */
-export function serverEntries() {
-  return Object.fromEntries(entries.filter((path) => existsSync(at(path))).map((path) => [outputName(path), at(path)]))
-}
-
-function outputName(entry) {
-  return entry.endsWith('database-worker.ts') ? 'database-worker.js' : entry.endsWith('cli.ts') ? 'cli.mjs' : 'server.mjs'
-}
-
-function existingOutputs() {
-  return entries.filter((path) => existsSync(at(path))).map((path) => `dist/${outputName(path)}`)
-}
+/** The bundle's entries as the bundler wants them: output names and absolute sources. */
+export const serverEntries = () => Object.fromEntries(Object.entries(entries).map(([output, source]) => [output, at(source)]))
 
 /**
  * npm writes node_modules/.package-lock.json last; where it names every package of the lockfile in the same version, the install is

@@ -12,7 +12,7 @@ import { steps } from './steps.mjs'
 export async function bringUpToDate(names) {
   for (const name of names) {
     const step = steps[name]
-    if (!step.applies() || isCurrent(name)) continue
+    if (isCurrent(name)) continue
     const { code, output } = await run({
       command: process.execPath,
       args: [at('scripts/bootstrap/run-step.mjs'), name],
