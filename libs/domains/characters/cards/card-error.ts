@@ -22,7 +22,6 @@ export type CardErrorCode =
   | 'too_many_values'
   | 'unsupported_format'
   | 'wrong_number'
-  | 'zip_bad_entry'
 
 /** A card or lorebook file that cannot be read or written. `path` names the field (`data.tags[3]`), or is empty for the file itself. */
 export class CardError extends Error {

@@ -50,7 +50,12 @@ export const isPrototypeKey = (key: string): boolean => key === '__proto__' || k
 /** The value at a key; of repeated keys the last one counts, as in `JSON.parse`. */
 export function member(node: JsonNode | undefined, key: string): JsonNode | undefined {
   if (node?.kind !== 'object') return undefined
-  return node.members.findLast((candidate) => candidate.key === key)?.value
+  // a plain loop: lorebooks ask this half a million times
+  for (let index = node.members.length - 1; index >= 0; index -= 1) {
+    const candidate = node.members[index]
+    if (candidate?.key === key) return candidate.value
+  }
+  return undefined
 }
 
 export function memberObject(node: JsonNode | undefined, key: string): JsonObjectNode | undefined {

@@ -93,7 +93,7 @@ const characterFilter: Codec<LoreCharacterFilter> = {
 
 /** Cards can only say before or after in the specification's own field; the exact place stands in `extensions.position`. */
 const roughPosition: Codec<LorePosition> = {
-  decode: choice(lorePositions).decode,
+  decode: (node, context) => choice(lorePositions).decode(node, context),
   encode: (value) => fromPlain(value === 'before_char' ? value : 'after_char'),
 }
 

@@ -5,6 +5,8 @@ import type { JsonMember, JsonNode } from './json-node.ts'
 import { limits } from './limits.ts'
 
 const numberPattern = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
+/** Below U+0020: JSON has these as escapes only. */
+const controlCharacter = /[^\x20-\uffff]/
 const plainKey = /^[\p{L}_][\p{L}\p{N}_-]{0,63}$/u
 
 /** Written form of one more step of a path: `.name`, `[3]`, `["odd key"]`. */
@@ -113,31 +115,35 @@ class Reader {
 
   #string(): { value: string; raw?: string } {
     const start = this.#at
-    let end = start + 1
-    let escaped = false
-    for (;;) {
-      const code = this.#text.charCodeAt(end)
-      if (code === 0x22) break
-      if (code === 0x5c) {
-        escaped = true
-        end += 2
-        continue
-      }
-      // NaN (past the end) fails every comparison, so it is asked for by name
-      if (Number.isNaN(code) || code < 0x20) {
-        if (code === 0) throw new CardError('nul_character', this.#path(), 'A NUL character cannot be stored')
-        this.#at = Math.min(end, this.#text.length)
-        throw this.#unexpected()
-      }
-      end += 1
+    const end = this.#closingQuote(start + 1)
+    const raw = this.#text.slice(start, end + 1)
+    const control = controlCharacter.exec(raw)
+    if (control?.[0] === '\0') throw this.#nul()
+    if (control !== null) {
+      this.#at = start + control.index
+      throw this.#unexpected()
     }
     this.#at = end + 1
-    const raw = this.#text.slice(start, end + 1)
+    const escaped = raw.includes('\\')
     const value = escaped ? this.#unescape(raw, start) : raw.slice(1, -1)
-    if (escaped && value.includes('\0')) throw new CardError('nul_character', this.#path(), 'A NUL character cannot be stored')
+    if (escaped && value.includes('\0')) throw this.#nul()
     if (value.isWellFormed()) return escaped ? { value, raw } : { value }
     this.#report.add(this.#path(), 'lone_surrogate', 'Half of a character pair was replaced by U+FFFD')
     return { value: value.toWellFormed(), raw }
+  }
+
+  #closingQuote(from: number): number {
+    for (let end = this.#text.indexOf('"', from); end >= 0; end = this.#text.indexOf('"', end + 1)) {
+      let backslashes = 0
+      while (this.#text.charCodeAt(end - 1 - backslashes) === 0x5c) backslashes += 1
+      if (backslashes % 2 === 0) return end
+    }
+    this.#at = this.#text.length
+    throw this.#unexpected()
+  }
+
+  #nul(): CardError {
+    return new CardError('nul_character', this.#path(), 'A NUL character cannot be stored')
   }
 
   #unescape(raw: string, start: number): string {
