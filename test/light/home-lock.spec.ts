@@ -5,9 +5,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { HomeInUseError, lockHome } from '#infra/pglite/home-lock'
 import { databaseSnapshot } from '../support/database-snapshot.ts'
 import { type LineProcess, startProgram } from '../support/child-process.ts'
-import { makeTestHome } from '../support/light-database.ts'
+import { FIXTURE_MIGRATIONS, makeTestHome } from '../support/light-database.ts'
 
-const migrations = fileURLToPath(new URL('./fixtures/migrations', import.meta.url))
 const program = fileURLToPath(new URL('./fixtures/home-holder.ts', import.meta.url))
 
 let home: string
@@ -23,7 +22,7 @@ afterEach(async () => {
 })
 
 async function startHolder(mode: 'lock' | 'database' = 'database'): Promise<LineProcess> {
-  const holder = startProgram(program, [mode, home, await databaseSnapshot(migrations)], ['--expose-gc'])
+  const holder = startProgram(program, [mode, home, await databaseSnapshot(FIXTURE_MIGRATIONS)], ['--expose-gc'])
   started.push(holder)
   return holder
 }
@@ -42,15 +41,18 @@ describe('a home belongs to one process (decision 2)', { timeout: 120_000 }, () 
     expect(await second.exit).toBe(3)
   })
 
-  it.each(['lock', 'database'] as const)('still refuses it after a holder of the %s collected garbage and read all its other files', async (mode) => {
-    const first = await startHolder(mode)
-    expect(await first.nextLine()).toBe('open')
-    first.send('collect')
-    expect(await first.nextLine()).toBe('collected')
+  it.each(['lock', 'database'] as const)(
+    'still refuses it after a holder of the %s collected garbage and read all its other files',
+    async (mode) => {
+      const first = await startHolder(mode)
+      expect(await first.nextLine()).toBe('open')
+      first.send('collect')
+      expect(await first.nextLine()).toBe('collected')
 
-    const second = await startHolder('lock')
-    expect(JSON.parse(await second.nextLine())).toMatchObject({ name: 'HomeInUseError' })
-  })
+      const second = await startHolder('lock')
+      expect(JSON.parse(await second.nextLine())).toMatchObject({ name: 'HomeInUseError' })
+    },
+  )
 
   it('lets the next process in once the holder was killed', async () => {
     const first = await startHolder()
@@ -76,7 +78,9 @@ describe('a home belongs to one process (decision 2)', { timeout: 120_000 }, () 
     mkdirSync(home, { recursive: true })
     const lock = lockHome(home)
     writeFileSync(join(home, 'holder.json'), JSON.stringify({ pid: 2 ** 22 + 1 }))
-    expect(() => lockHome(home)).toThrow(expect.objectContaining({ holder: undefined, message: expect.stringContaining('another process') }))
+    expect(() => lockHome(home)).toThrow(
+      expect.objectContaining({ holder: undefined, message: expect.stringContaining('another process') }),
+    )
     lock.release()
   })
 })

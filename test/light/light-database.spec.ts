@@ -1,14 +1,11 @@
-import { fileURLToPath } from 'node:url'
 import type { PoolClient } from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { openTestDatabase, type TestDatabase } from '../support/light-database.ts'
-
-const migrations = fileURLToPath(new URL('./fixtures/migrations', import.meta.url))
+import { FIXTURE_MIGRATIONS, openTestDatabase, type TestDatabase } from '../support/light-database.ts'
 
 let test: TestDatabase
 
 beforeAll(async () => {
-  test = await openTestDatabase({ migrations, settings: { 'hnsw.ef_search': '77' } })
+  test = await openTestDatabase({ migrations: FIXTURE_MIGRATIONS, settings: { 'hnsw.ef_search': '77' } })
 })
 afterAll(() => test.close())
 

@@ -5,9 +5,8 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { openLightDatabase } from '#infra/pglite/light-database'
 import { type LineProcess, startProgram } from '../support/child-process.ts'
 import { databaseSnapshot } from '../support/database-snapshot.ts'
-import { makeTestHome } from '../support/light-database.ts'
+import { FIXTURE_MIGRATIONS, makeTestHome } from '../support/light-database.ts'
 
-const migrations = fileURLToPath(new URL('./fixtures/migrations', import.meta.url))
 const program = fileURLToPath(new URL('./fixtures/home-holder.ts', import.meta.url))
 
 let home: string
@@ -24,7 +23,7 @@ afterEach(async () => {
 it('keeps every acknowledged row when the process is killed while it writes, twice over (decision 3)', { timeout: 120_000 }, async () => {
   const acknowledged: string[] = []
   for (const rows of [40, 75]) {
-    writer = startProgram(program, ['database', home, await databaseSnapshot(migrations)])
+    writer = startProgram(program, ['database', home, await databaseSnapshot(FIXTURE_MIGRATIONS)])
     expect(await writer.nextLine()).toBe('open')
     writer.send('write')
     for (let at = 0; at < rows; at++) acknowledged.push(`row ${await writer.nextLine()}`)
@@ -38,7 +37,12 @@ it('keeps every acknowledged row when the process is killed while it writes, twi
   await pool.end()
   await database.close()
 
-  expect(missing(acknowledged, rows.map(({ body }) => body))).toEqual([])
+  expect(
+    missing(
+      acknowledged,
+      rows.map(({ body }) => body),
+    ),
+  ).toEqual([])
   // A row can be committed and its acknowledgement be lost: at most one per connection and kill.
   expect(rows.length - acknowledged.length).toBeLessThanOrEqual(2 * 3)
 })

@@ -1,14 +1,11 @@
-import { fileURLToPath } from 'node:url'
 import type { PoolClient } from 'pg'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { openTestDatabase, type TestDatabase } from '../support/light-database.ts'
-
-const migrations = fileURLToPath(new URL('./fixtures/migrations', import.meta.url))
+import { FIXTURE_MIGRATIONS, openTestDatabase, type TestDatabase } from '../support/light-database.ts'
 
 let test: TestDatabase
 
 beforeEach(async () => {
-  test = await openTestDatabase({ migrations, stuckAfterMs: 3_000 })
+  test = await openTestDatabase({ migrations: FIXTURE_MIGRATIONS, stuckAfterMs: 3_000 })
 })
 afterEach(() => test.close())
 

@@ -9,6 +9,9 @@ import { databaseSnapshot } from './database-snapshot.ts'
 
 const PROJECT_MIGRATIONS = fileURLToPath(new URL('../../prisma/migrations', import.meta.url))
 
+/** Two small migrations, with some of what Prisma's schema language cannot say, for tests of the database itself. */
+export const FIXTURE_MIGRATIONS = fileURLToPath(new URL('../light/fixtures/migrations', import.meta.url))
+
 export interface TestDatabaseOptions extends Pick<LightDatabaseOptions, 'settings' | 'stuckAfterMs' | 'onIncident' | 'log'> {
   /** The folder of migrations; the project's own by default. */
   migrations?: string

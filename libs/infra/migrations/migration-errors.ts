@@ -8,7 +8,9 @@ export class ChangedMigrationError extends Error {
   readonly found: string
 
   constructor({ migration, applied, found }: { migration: string; applied: string; found: string }) {
-    super(`migration ${migration} was changed after it was applied (checksum ${applied}, now ${found}); restore the file and add a new migration`)
+    super(
+      `migration ${migration} was changed after it was applied (checksum ${applied}, now ${found}); restore the file and add a new migration`,
+    )
     this.migration = migration
     this.applied = applied
     this.found = found
@@ -21,7 +23,9 @@ export class UnknownMigrationsError extends Error {
   readonly migrations: readonly string[]
 
   constructor(migrations: readonly string[]) {
-    super(`the database has migrations that are missing here: ${migrations.join(', ')}; start the version of Lingtai that applied them, or a newer one`)
+    super(
+      `the database has migrations that are missing here: ${migrations.join(', ')}; start the version of Lingtai that applied them, or a newer one`,
+    )
     this.migrations = migrations
   }
 }
@@ -43,7 +47,9 @@ export class MigrationTransactionError extends Error {
   readonly migration: string
 
   constructor(migration: string, statement: string) {
-    super(`migration ${migration} contains ${statement.toUpperCase()}: each migration runs in one transaction that the runner opens and ends`)
+    super(
+      `migration ${migration} contains ${statement.toUpperCase()}: each migration runs in one transaction that the runner opens and ends`,
+    )
     this.migration = migration
   }
 }

@@ -115,7 +115,9 @@ interface AppliedMigration {
 
 async function readApplied(client: MigrationClient): Promise<Map<string, AppliedMigration>> {
   const { rows } = await client.query(APPLIED_SQL)
-  return new Map(rows.map((row) => [String(row['migration_name']), { checksum: String(row['checksum']), finished: row['finished'] === true }]))
+  return new Map(
+    rows.map((row) => [String(row['migration_name']), { checksum: String(row['checksum']), finished: row['finished'] === true }]),
+  )
 }
 
 function checkHistory(applied: ReadonlyMap<string, AppliedMigration>, files: readonly MigrationFile[]): void {

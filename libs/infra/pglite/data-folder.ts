@@ -54,7 +54,13 @@ export class DataFolderCreationError extends Error {
  * `snapshot` or initialised. The caller holds the lock on the home. Returns how it came to be.
  * Throws DataFolderVersionError, DataFolderDamagedError, DataFolderCreationError.
  */
-export async function prepareDataFolder({ folder, snapshot }: { folder: string; snapshot?: string }): Promise<'found' | 'copied' | 'created'> {
+export async function prepareDataFolder({
+  folder,
+  snapshot,
+}: {
+  folder: string
+  snapshot?: string
+}): Promise<'found' | 'copied' | 'created'> {
   removeUnfinished(folder)
   if (existsSync(folder)) {
     checkVersion(folder)
@@ -95,7 +101,9 @@ function removeUnfinished(folder: string): void {
  */
 function initialiseInChildProcess(folder: string): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  const child = spawn(process.execPath, [fileURLToPath(siblingEntry('database-creator', import.meta.url)), folder], { stdio: ['pipe', 'ignore', 'pipe'] })
+  const child = spawn(process.execPath, [fileURLToPath(siblingEntry('database-creator', import.meta.url)), folder], {
+    stdio: ['pipe', 'ignore', 'pipe'],
+  })
   let output = ''
   child.stderr.setEncoding('utf8').on('data', (text: string) => (output = (output + text).slice(-4_000)))
   child.once('error', (error) => reject(new DataFolderCreationError(String(error))))

@@ -16,8 +16,7 @@ const QUIET_MS = 2_000
 const VACUUM_EVERY_MS = 60_000
 const VACUUM_PRESSING_MS = 600_000
 
-const WAL_BYTES_SQL =
-  'SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), redo_lsn)::float8 AS bytes FROM pg_control_checkpoint()'
+const WAL_BYTES_SQL = 'SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), redo_lsn)::float8 AS bytes FROM pg_control_checkpoint()'
 
 /** Autovacuum's own thresholds; the worst table first, one at a time, so that a waiting client waits for one table at most. */
 const WORN_TABLE_SQL = `

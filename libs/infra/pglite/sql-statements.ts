@@ -3,8 +3,7 @@
  * names and dollar-quoted bodies reduced to a mark. Enough to see what kind of statement something is; it checks no syntax.
  */
 
-const TOKEN_START =
-  /--|\/\*|[eE]'|'|"|\$(?:[A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)?\$|[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*|[(),;]/g
+const TOKEN_START = /--|\/\*|[eE]'|'|"|\$(?:[A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)?\$|[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*|[(),;]/g
 
 /** What a quoted literal or name becomes, so that it cannot be taken for a key word. */
 export const QUOTED = "''"

@@ -3,7 +3,14 @@ import { describe, expect, it } from 'vitest'
 import { type ClientItem, ClientStream, messagesOf, ProtocolViolationError, queryMessage, startupMessage } from './wire-protocol.ts'
 
 const startup = startupMessage({ user: 'u', database: 'd' })
-const greeted: ClientItem = { kind: 'startup', protocolMajor: 3, parameters: new Map([['user', 'u'], ['database', 'd']]) }
+const greeted: ClientItem = {
+  kind: 'startup',
+  protocolMajor: 3,
+  parameters: new Map([
+    ['user', 'u'],
+    ['database', 'd'],
+  ]),
+}
 
 /** A message as clients send it: its type, its length, its body. */
 function message(type: string, ...body: (string | Buffer)[]): Buffer {

@@ -166,7 +166,7 @@ export type BatchMessage =
 /** The messages of a whole batch, in order. */
 export function* messagesOf(batch: Uint8Array): Generator<BatchMessage> {
   const buffer = Buffer.from(batch.buffer, batch.byteOffset, batch.byteLength)
-  for (let at = 0; at < buffer.length; ) {
+  for (let at = 0; at < buffer.length;) {
     const body = at + 5
     yield readMessage(buffer, buffer[at], body)
     at += 1 + buffer.readInt32BE(at + 1)
@@ -204,7 +204,7 @@ function cString(buffer: Buffer, from: number): { text: string; next: number } {
 
 function startupParameters(body: Buffer): Map<string, string> {
   const parameters = new Map<string, string>()
-  for (let at = 0; at < body.length && body[at] !== 0; ) {
+  for (let at = 0; at < body.length && body[at] !== 0;) {
     const name = cString(body, at)
     const value = cString(body, name.next)
     parameters.set(name.text, value.text)
