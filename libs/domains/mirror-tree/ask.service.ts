@@ -45,14 +45,37 @@ export class AskService {
     this.#deps = deps
   }
 
-  /** A person asks below a node of the tree; `parentId` comes from `settledParent`. */
-  async ask(ownerId: string, treeId: string, parentId: string, ask: Ask): Promise<RunAccepted> {
+  /** A person asks below a node of the tree: the one that `settledParent` answered. */
+  async ask(ownerId: string, treeId: string, ask: Ask): Promise<RunAccepted> {
     const accepted = await this.#deps.unitOfWork.run(async () => {
+      const parentId = ask.parent_id ?? (await this.#deps.trees.find(ownerId, treeId))?.head_node_id
+      if (parentId === undefined) throw new LingtaiError('not_found')
       const place = await this.#place(ownerId, treeId, parentId)
       const question = await this.#addQuestion(place, ask, null)
       return this.#request(place.tree, question, ask.effort, ask.revision !== undefined && ask.revision < place.tree.revision)
     })
     return this.#announce(accepted)
+  }
+
+  /** What was answered when a run was accepted, as it stands now. */
+  async accepted(ownerId: string, runId: string): Promise<RunAccepted> {
+    const { runs, trees, views } = this.#deps
+    const run = await runs.find(ownerId, runId)
+    const tree = run?.tree_id ? await trees.find(ownerId, run.tree_id) : null
+    if (!run || !tree || run.question_id === null || run.candidate_id === null) throw new LingtaiError('not_found')
+    const question = await trees.node(ownerId, run.question_id)
+    return {
+      run_id: run.id,
+      tree_id: tree.id,
+      question: question && (await views.node(question)),
+      question_id: run.question_id,
+      candidate_id: run.candidate_id,
+      state: run.state,
+      queue_position: await runs.ahead(run),
+      revision: tree.revision,
+      newer_head: false,
+      events_url: eventsUrl(run.id),
+    }
   }
 
   /** Another candidate beside the ones a question has (M1: none is overwritten). */
@@ -301,7 +324,7 @@ export class AskService {
       queue_position: ahead,
       revision: tree.revision,
       newer_head: newerHead,
-      events_url: `/v1/runs/${runId}/events`,
+      events_url: eventsUrl(runId),
     }
   }
 
@@ -314,4 +337,8 @@ export class AskService {
   #event<T extends Omit<NewEvent, 'actor' | 'at' | 'cause'>>(event: T): T & Pick<NewEvent, 'actor' | 'at' | 'cause'> {
     return { actor: 'owner', at: this.#deps.clock.now().toISOString(), cause: { tag: 'ask' }, ...event }
   }
+}
+
+function eventsUrl(runId: string): string {
+  return `/v1/runs/${runId}/events`
 }

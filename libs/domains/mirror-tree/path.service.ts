@@ -184,6 +184,21 @@ export class PathService {
     return (await trees.canonizations(treeId)).map(canonizationView)
   }
 
+  async canonization(ownerId: string, id: string): Promise<CanonizationView> {
+    const row = await this.#deps.trees.canonization(ownerId, id)
+    if (!row) throw new LingtaiError('not_found')
+    return canonizationView(row)
+  }
+
+  /** A node as somebody's head, as it stands now. */
+  async head(ownerId: string, nodeId: string): Promise<HeadMoved> {
+    const { trees, views } = this.#deps
+    const node = await this.#find(ownerId, nodeId)
+    const tree = await trees.find(ownerId, node.tree_id)
+    if (!tree) throw new LingtaiError('not_found')
+    return { tree: await views.tree(tree), head: await views.node(node) }
+  }
+
   /** Explicit, and flags the memories whose only sources lay there (decision 26, M4). */
   async withdraw(ownerId: string, canonizationId: string): Promise<CanonizationView> {
     return this.#deps.unitOfWork.run(() => this.#withdraw(ownerId, canonizationId))
@@ -230,6 +245,28 @@ export class PathService {
       await this.#append(tree, [{ type: 'node.deleted', payload: { node_id: node.id, content_id: node.content_id }, trust: 'trusted' }])
       await canon.nodeDeleted({ id: node.id, ownerId, treeId: tree.id })
       await this.#leaveDeleted(tree, node)
+    })
+  }
+
+  /** Tombstones a tree and erases its texts; memories whose only source it was go with it. Refused while an answer is being written. */
+  async deleteTree(ownerId: string, treeId: string): Promise<void> {
+    const { unitOfWork, trees, contents, canon } = this.#deps
+    await unitOfWork.run(async () => {
+      const tree = await trees.lock(ownerId, treeId)
+      if (!tree) throw new LingtaiError('not_found')
+      const nodes = await trees.livingNodes(treeId)
+      if (nodes.some((node) => !node.sealed) || (await trees.hasLiveRun(treeId))) throw new LingtaiError('candidate_open')
+      for (const row of await trees.canonizations(treeId)) if (row.withdrawn_at === null) await this.#withdraw(ownerId, row.id)
+      for (const node of nodes) {
+        await trees.tombstoneNode(node.id)
+        await canon.nodeDeleted({ id: node.id, ownerId, treeId })
+      }
+      await contents.erase({ ids: nodes.flatMap((node) => node.content_id ?? []), cause: 'tree_deleted' })
+      await this.#append(
+        tree,
+        nodes.map((node) => ({ type: 'node.deleted', payload: { node_id: node.id, content_id: node.content_id }, trust: 'trusted' })),
+      )
+      await trees.tombstoneTree(treeId)
     })
   }
 

@@ -104,6 +104,9 @@ export interface TreeStore {
   isAncestorOrSelf(ancestorId: string, nodeId: string): Promise<boolean>
   children(parentIds: readonly string[]): Promise<{ id: string; parent_id: string; kind: NodeKind; run_id: string | null }[]>
   outline(treeId: string, options: { afterSeq: number; limit: number }): Promise<(NodeRow & { label: string })[]>
+  /** Nodes that are not tombstones, the root left out. */
+  livingNodes(treeId: string): Promise<{ id: string; content_id: string | null; sealed: boolean }[]>
+  hasLiveRun(treeId: string): Promise<boolean>
   countNodes(treeId: string): Promise<number>
 
   adopt(treeId: string, parentId: string, childId: string): Promise<void>

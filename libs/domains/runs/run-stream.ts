@@ -1,9 +1,11 @@
 import type { EventRecord, RunStreamEvent } from '#contracts'
-import { eventDictionary, terminalRunEvents } from '#contracts'
+import { eventDictionary, EventTypeName, terminalRunEvents } from '#contracts'
 import type { ContentStore } from '#kernel/ports/content-store'
 import type { EventLog } from '#kernel/ports/event-log'
 import type { RunRow, RunStore } from '#kernel/ports/run-store'
 import { toStreamEvent } from '#runtime/turn/stream-event'
+
+const publicTypes = EventTypeName.options.filter((type) => eventDictionary[type].visibility === 'public')
 
 /** Events read from the log at once. */
 const PAGE = 500
@@ -45,13 +47,15 @@ export class RunStreamReader {
     return { events, ended: last !== undefined && terminalRunEvents.has(last.type) }
   }
 
+  /** The newest public sequence number of a run, 0 for none. */
+  async lastPublicSeq(runId: string): Promise<number> {
+    const head = await this.#log.head(`run:${runId}`)
+    return head ? this.#publicSeqUpTo(runId, head.seq) : 0
+  }
+
+  /** Internal events stand between public ones, never many: a window back from `seq` is enough. */
   async #publicSeqUpTo(runId: string, seq: number): Promise<number> {
-    const publicTypes = Object.entries(eventDictionary).filter(([, definition]) => definition.visibility === 'public')
-    const records = await this.#log.read(`run:${runId}`, {
-      after: Math.max(0, seq - PAGE),
-      types: publicTypes.map(([type]) => type as EventRecord['type']),
-      limit: PAGE,
-    })
+    const records = await this.#log.read(`run:${runId}`, { after: Math.max(0, seq - PAGE), types: publicTypes, limit: PAGE })
     return records.findLast((event) => event.record.seq <= seq)?.record.seq ?? 0
   }
 

@@ -193,6 +193,18 @@ export class TreeRepository implements TreeStore {
     )
   }
 
+  async livingNodes(treeId: string): Promise<{ id: string; content_id: string | null; sealed: boolean }[]> {
+    return this.#database.query(
+      `SELECT id, content_id, sealed FROM nodes WHERE tree_id = $1::uuid AND deleted_at IS NULL AND kind <> 'root' ORDER BY seq`,
+      [treeId],
+    )
+  }
+
+  async hasLiveRun(treeId: string): Promise<boolean> {
+    const rows = await this.#database.query(`SELECT 1 FROM runs WHERE tree_id = $1::uuid AND state IN ('queued', 'running', 'suspended') LIMIT 1`, [treeId])
+    return rows.length > 0
+  }
+
   async countNodes(treeId: string): Promise<number> {
     const [row] = await this.#database.query<{ count: number }>('SELECT node_seq AS count FROM trees WHERE id = $1::uuid', [treeId])
     return row?.count ?? 0
