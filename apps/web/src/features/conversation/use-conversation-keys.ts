@@ -1,0 +1,38 @@
+import type { NodeView } from '#contracts'
+import { useKeys } from '../frame/keys.ts'
+import type { MessageCommands } from './use-commands.ts'
+
+type KeysInput = { shown: readonly NodeView[]; busy: boolean; commands: MessageCommands; onEscape: () => boolean }
+
+/** Keys of the conversation: they act on the message in focus, else on the last answer. */
+export function useConversationKeys({ shown, busy, commands, onEscape }: KeysInput): void {
+  const target = (): NodeView | undefined => {
+    const selected = document.getSelection()
+    const anchor = selected === null || selected.isCollapsed ? null : selected.anchorNode?.parentElement
+    const element = (document.activeElement?.closest('.message') ?? anchor?.closest('.message')) as HTMLElement | null | undefined
+    const focused = shown.find((node) => node.id === element?.dataset.nodeId)
+    return focused ?? shown.findLast((node) => node.kind === 'candidate' && !node.deleted) ?? shown.at(-1)
+  }
+  const on = (needsRest: boolean, action: (node: NodeView) => void) => () => {
+    const node = target()
+    if (node === undefined || node.deleted || (needsRest && busy)) return false
+    action(node)
+    return true
+  }
+  const step = (direction: 1 | -1) =>
+    on(true, (node) => {
+      const next = node.sibling_ids[node.sibling_ids.indexOf(node.id) + direction]
+      if (next !== undefined) commands.adopt(next)
+    })
+  useKeys({
+    ArrowLeft: step(-1),
+    ArrowRight: step(1),
+    r: on(true, (node) => commands.regenerate(node)),
+    e: on(true, (node) => commands.edit(node)),
+    f: on(true, (node) => commands.fork(node)),
+    c: on(true, (node) => node.kind === 'candidate' && commands.canonize(node)),
+    q: on(false, (node) => commands.cite(node)),
+    w: on(false, (node) => node.run_id !== null && commands.explain(node)),
+    Escape: () => onEscape(),
+  })
+}
