@@ -1,0 +1,71 @@
+import { Module } from '@nestjs/common'
+import type { DynamicModule, Type, ValueProvider } from '@nestjs/common'
+import { CharactersService } from '#domains/characters/characters.service'
+import { AuditService } from '#domains/governance/audit.service'
+import { KillSwitchService } from '#domains/governance/kill-switch.service'
+import { OwnersService } from '#domains/identity/owners.service'
+import { SigninService } from '#domains/identity/signin.service'
+import { TokensService } from '#domains/identity/tokens.service'
+import { LorebooksService } from '#domains/worlds/lorebooks.service'
+import { RealmsService } from '#domains/worlds/realms.service'
+import { UserPersonasService } from '#domains/worlds/user-personas.service'
+import { GovernanceController } from './admin/governance.controller.ts'
+import { CharactersController } from './characters/characters.controller.ts'
+import type { System } from './composition/compose-system.ts'
+import { routesOf } from './http/api-route.ts'
+import { ApiDocument, DocsController } from './openapi/docs.controller.ts'
+import { openApiDocument } from './openapi/document.ts'
+import { Operations, OperationsController } from './operations/operations.controller.ts'
+import { OwnersController } from './owners/owners.controller.ts'
+import { Instance, SessionController } from './session/session.controller.ts'
+import { TokensController } from './tokens/tokens.controller.ts'
+import { WorldsController } from './worlds/worlds.controller.ts'
+
+/** What every process answers, a worker too. */
+const operationsControllers: Type<object>[] = [OperationsController]
+
+/** The API. */
+const apiControllers: Type<object>[] = [
+  SessionController,
+  TokensController,
+  OwnersController,
+  CharactersController,
+  WorldsController,
+  GovernanceController,
+  DocsController,
+]
+
+/** The controllers of a process. */
+export function controllersOf({ api }: { api: boolean }): Type<object>[] {
+  return api ? [...apiControllers, ...operationsControllers] : operationsControllers
+}
+
+/** The system's services as NestJS providers, by their classes. */
+function providersOf(system: System, document: ApiDocument): ValueProvider<unknown>[] {
+  const { identity, worlds, governance, lifecycle, metrics, clock } = system
+  const instances: (readonly [Type<unknown>, unknown])[] = [
+    [SigninService, identity.signin],
+    [TokensService, identity.tokens],
+    [OwnersService, identity.owners],
+    [CharactersService, system.characters],
+    [RealmsService, worlds.realms],
+    [UserPersonasService, worlds.personas],
+    [LorebooksService, worlds.lorebooks],
+    [KillSwitchService, governance.killSwitch],
+    [AuditService, governance.audit],
+    [Instance, new Instance({ view: system.instance, clock })],
+    [Operations, new Operations({ checks: lifecycle.readiness, stopping: lifecycle.stopping, metrics })],
+    [ApiDocument, document],
+  ]
+  return instances.map(([provide, useValue]) => ({ provide, useValue }))
+}
+
+/** The edge over a composed system: NestJS knows the controllers, the system knows how its parts hang together. */
+@Module({})
+export class AppModule {
+  static of(system: System, { api }: { api: boolean }): DynamicModule {
+    const controllers = controllersOf({ api })
+    const document = new ApiDocument(openApiDocument({ routes: routesOf(controllers), version: system.version }))
+    return { module: AppModule, controllers, providers: providersOf(system, document) }
+  }
+}

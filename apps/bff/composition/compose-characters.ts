@@ -1,0 +1,22 @@
+import { CharactersService } from '#domains/characters/characters.service'
+import type { LorebooksService } from '#domains/worlds/lorebooks.service'
+import type { RealmsService } from '#domains/worlds/realms.service'
+import { CharacterRepository } from '#infra/prisma/character.repository'
+import type { Foundation } from './foundation.ts'
+
+/** Characters, on the realms and lorebooks that they come with. */
+export function composeCharacters(
+  { database, contents, log, clock, ids }: Foundation,
+  { realms, lorebooks }: { realms: RealmsService; lorebooks: LorebooksService },
+): CharactersService {
+  return new CharactersService({
+    unit: database,
+    store: new CharacterRepository(database),
+    contents,
+    log,
+    clock,
+    ids,
+    keepBook: (input) => lorebooks.keep(input),
+    resolveRealm: (ownerId, realmId) => realms.resolve(ownerId, realmId),
+  })
+}

@@ -1,0 +1,126 @@
+import { hostname } from 'node:os'
+import { AskService } from '#domains/mirror-tree/ask.service'
+import { TreeContextSources } from '#domains/mirror-tree/context-sources'
+import type { MemoryRecall } from '#domains/mirror-tree/context-sources'
+import { InvariantRecord } from '#domains/mirror-tree/invariant-record'
+import { NodeViews } from '#domains/mirror-tree/node-views'
+import { PathService } from '#domains/mirror-tree/path.service'
+import type { CanonListener } from '#domains/mirror-tree/path.service'
+import { TreeSproutKeeper } from '#domains/mirror-tree/sprout-keeper'
+import { TreeService } from '#domains/mirror-tree/tree.service'
+import { PersonaReader } from '#domains/characters/persona-reader'
+import { ReplayService } from '#domains/runs/replay.service'
+import { RunService } from '#domains/runs/run.service'
+import { RunStreamReader } from '#domains/runs/run-stream'
+import { VerifyService } from '#domains/record/verify.service'
+import { ChainRepository } from '#infra/prisma/chain.repository'
+import { PersonaRepository } from '#infra/prisma/persona.repository'
+import { ProfileRepository } from '#infra/prisma/profile.repository'
+import { RunRepository } from '#infra/prisma/run.repository'
+import { TreeRepository } from '#infra/prisma/tree.repository'
+import { SeatKeeper } from '#runtime/seat/seat-keeper'
+import { RunContextProjector } from '#runtime/turn/context-projector'
+import { RunAppender } from '#runtime/turn/run-appender'
+import { RunSealer } from '#runtime/turn/run-sealer'
+import { RunStreams } from '../runs/run-streams.ts'
+import type { Model } from './compose-model.ts'
+import type { Transport } from './compose-transport.ts'
+import type { Foundation } from './foundation.ts'
+
+export type Conversation = {
+  trees: TreeService
+  paths: PathService
+  asks: AskService
+  runs: RunService
+  streams: RunStreams
+  replays: ReplayService
+  verify: VerifyService
+  seats: SeatKeeper
+  runStore: RunRepository
+  treeStore: TreeRepository
+  sources: TreeContextSources
+  projector: RunContextProjector
+}
+
+/** Trees, runs and the seat: the walk of a turn, put together (spec/1). */
+export function composeConversation(
+  foundation: Foundation,
+  parts: { transport: Transport; model: Model; recall: MemoryRecall; canon: CanonListener },
+): Conversation {
+  const { config, database, log, contents, clock, ids, scheduler, lifecycle, logger } = foundation
+  const { transport, model } = parts
+  const { fanout, seat } = transport
+  const trees = new TreeRepository(database)
+  const runs = new RunRepository(database)
+  const personas = new PersonaReader({ versions: new PersonaRepository(database), contents })
+  const profiles = new ProfileRepository({ database, ids })
+  const views = new NodeViews({ trees, runs })
+  const invariants = new InvariantRecord({ unitOfWork: database, log, clock })
+  const sources = new TreeContextSources({ trees, personas, memories: parts.recall })
+  const sprouts = new TreeSproutKeeper({ trees, log, clock })
+  const projector = new RunContextProjector({
+    sources,
+    contents,
+    clock,
+    ids,
+    model: model.choice,
+    secrets: model.secrets,
+    profile: (ownerId, profile) => profiles.keep(ownerId, profile),
+  })
+  const seats = new SeatKeeper({
+    seat,
+    // One boot is one holder; on the light tier a run of any other holder is known to be dead (decision 4).
+    holder: `${hostname().slice(0, 40)}:${process.pid}:${ids.next()}`,
+    alone: config.tier === 'light',
+    deps: {
+      unitOfWork: database,
+      log,
+      runs,
+      contents,
+      sprouts,
+      appender: new RunAppender(log),
+      sealer: new RunSealer({ unitOfWork: database, log, runs, contents, sprouts, clock }),
+      projector,
+      gateway: model.gateway,
+      fanout,
+      clock,
+      ids,
+      scheduler,
+      retryDelay: model.retryDelay,
+      report: (error, runId) => logger.error({ err: error, run: runId }, 'a run met an error of ours'),
+    },
+  })
+  lifecycle.addWork({
+    name: 'seats',
+    role: 'bff',
+    start: async () => {
+      await seats.start()
+      return () => seats.stop()
+    },
+  })
+  const streams = new RunStreams({ reader: new RunStreamReader({ log, runs, contents }), runs, fanout })
+  lifecycle.stopping.addEventListener('abort', () => streams.close())
+  return {
+    trees: new TreeService({ unitOfWork: database, trees, runs, contents, log, views, characters: personas, clock, ids }),
+    paths: new PathService({ unitOfWork: database, trees, contents, log, views, invariants, canon: parts.canon, clock, ids }),
+    asks: new AskService({ unitOfWork: database, trees, runs, contents, log, seat, views, invariants, clock, ids, scheduler }),
+    runs: new RunService({
+      unitOfWork: database,
+      runs,
+      contents,
+      log,
+      fanout,
+      trees: { title: async (ownerId, treeId) => (await trees.find(ownerId, treeId))?.title ?? null },
+      ids,
+      endQueued: (run) => seats.endQueued(run, { tag: 'cancel', settled_tokens: 0 }),
+    }),
+    streams,
+    replays: new ReplayService({ log, contents, sources, demoModel: config.model.demo ? config.model.name : null }),
+    verify: new VerifyService(new ChainRepository({ database, contents }), () => clock.now().getTime()),
+    seats,
+    runStore: runs,
+    treeStore: trees,
+    sources,
+    projector,
+  }
+}

@@ -1,0 +1,57 @@
+import { createOpenAiGateway } from '#model/openai-gateway'
+import { startDemoModel } from '#model/demo/demo-model'
+import { DEFAULT_RETRY_POLICY, retryDelayMs } from '#model/retry'
+import { createTokenizers } from '#model/tokenizers'
+import type { ModelGateway } from '#kernel/ports/model-gateway'
+import type { ModelChoice } from '#runtime/turn/context-projector'
+import type { Foundation } from './foundation.ts'
+
+export type Model = {
+  gateway: ModelGateway
+  choice: ModelChoice
+  /** Keys and tokens of this instance: masked in what comes back, forbidden in what goes out (decision 37). */
+  secrets(): readonly string[]
+  retryDelay(failure: { retryable: boolean; retryAfterMs?: number; tries: number }): number | null
+}
+
+/** Tokens kept for the answer: an eighth of the window, within reason. */
+function replyTokens(windowTokens: number): number {
+  return Math.max(128, Math.min(2_048, Math.floor(windowTokens / 8)))
+}
+
+/** The only exit to a model: the configured endpoint, or the demo model as an endpoint inside this process. */
+export async function composeModel({ config, lifecycle }: Foundation): Promise<Model> {
+  const endpoint = config.model.endpoint ?? (await startDemo(lifecycle))
+  const secrets = [config.model.endpoint?.apiKey, config.embedding?.endpoint.apiKey].flatMap((key) => key ?? [])
+  const tokenizers = createTokenizers()
+  const tokenizer = await tokenizers.forModel(config.model.name)
+  const gateway = createOpenAiGateway({
+    endpoint: { baseUrl: endpoint.baseUrl, ...(endpoint.apiKey === null ? {} : { apiKey: endpoint.apiKey }) },
+    secrets,
+    countTokens: (text) => tokenizer.count(text),
+  })
+  lifecycle.onClose('model', () => Promise.resolve(gateway.close()))
+  return {
+    gateway,
+    choice: {
+      model: config.model.name,
+      windowTokens: config.model.windowTokens,
+      replyTokens: replyTokens(config.model.windowTokens),
+      tokenizerId: tokenizer.id,
+      countTokens: (text, digest) => (digest === undefined ? tokenizer.count(text) : tokenizers.countContent(tokenizer, { text, digest })),
+    },
+    secrets: () => secrets,
+    retryDelay: ({ retryable, retryAfterMs, tries }) =>
+      retryDelayMs(DEFAULT_RETRY_POLICY, {
+        tryNumber: tries,
+        failure: { type: 'failed', code: 'provider_unavailable', retryable, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) },
+        random: Math.random,
+      }) ?? null,
+  }
+}
+
+async function startDemo(lifecycle: Foundation['lifecycle']): Promise<{ baseUrl: string; apiKey: null }> {
+  const demo = await startDemoModel()
+  lifecycle.onClose('demo model', () => demo.close())
+  return { baseUrl: demo.baseUrl, apiKey: null }
+}

@@ -1,0 +1,66 @@
+import type { Logger } from 'pino'
+import type { OwnerView, SessionView } from '#contracts'
+import { demoCardSource } from '#domains/characters/demo-card'
+import type { Config } from '#infra/config/config'
+import { IdempotencyRepository } from '#infra/prisma/idempotency.repository'
+import { Idempotency } from '../http/idempotency.ts'
+import { composeCharacters } from './compose-characters.ts'
+import { composeGovernance } from './compose-governance.ts'
+import { composeIdentity } from './compose-identity.ts'
+import { composeWorlds } from './compose-worlds.ts'
+import { describeInstance } from './describe-instance.ts'
+import { layFoundation } from './foundation.ts'
+import type { Foundation, Overrides } from './foundation.ts'
+import { seed } from './seed.ts'
+import { tidyUp } from './tidy-up.ts'
+
+/** A running Lingtai without its edge: the same for the server, the worker, the command line and tests. */
+export type System = Foundation & {
+  instance: SessionView['instance']
+  firstOwner: OwnerView
+  idempotency: Idempotency
+  identity: ReturnType<typeof composeIdentity>
+  worlds: ReturnType<typeof composeWorlds>
+  characters: ReturnType<typeof composeCharacters>
+  governance: ReturnType<typeof composeGovernance>
+  /** Ends every part; the database last. */
+  close(): Promise<void>
+}
+
+/**
+ * Opens the tier's database, migrates and seeds it, and puts the parts together. Nothing is listening and nothing is working yet: see
+ * startHttpServer and Lifecycle.startWork. Throws what opening the database throws (HomeInUseError, MigrationFailedError …).
+ */
+export async function composeSystem({ config, logger, overrides = {} }: { config: Config; logger: Logger; overrides?: Overrides }): Promise<System> {
+  const foundation = await layFoundation({ config, logger, overrides })
+  const { lifecycle, database, clock, ids } = foundation
+  try {
+    const worlds = composeWorlds(foundation)
+    const characters = composeCharacters(foundation, worlds)
+    const identity = composeIdentity(foundation, async (ownerId) => {
+      await worlds.realms.createReal(ownerId)
+      await characters.createDemo(ownerId, Buffer.from(demoCardSource))
+    })
+    const governance = composeGovernance(foundation)
+    const idempotency = new Idempotency({ unit: database, store: new IdempotencyRepository(database), clock, ids })
+    lifecycle.addWork(tidyUp({ foundation, tasks: [() => idempotency.tidy(), () => identity.signin.tidy()] }))
+    return {
+      ...foundation,
+      instance: describeInstance({
+        config,
+        version: foundation.version,
+        embedder: config.embedding === null ? { name: 'lexical', lexical: true } : { name: config.embedding.model, lexical: false },
+      }),
+      firstOwner: await seed(foundation, identity.owners),
+      idempotency,
+      identity,
+      worlds,
+      characters,
+      governance,
+      close: () => lifecycle.close(),
+    }
+  } catch (error) {
+    await lifecycle.close()
+    throw error
+  }
+}

@@ -1,0 +1,42 @@
+import { Redis } from 'ioredis'
+import { LocalFanout } from '#infra/local/local-fanout'
+import { LocalJobQueue } from '#infra/local/local-job-queue'
+import { LocalSeat } from '#infra/local/local-seat'
+import { BullmqJobQueue } from '#infra/redis/bullmq-job-queue'
+import { RedisFanout } from '#infra/redis/redis-fanout'
+import { RedisSeat } from '#infra/redis/redis-seat'
+import type { Fanout } from '#kernel/ports/fanout'
+import type { JobQueue } from '#kernel/ports/job-queue'
+import type { Seat } from '#kernel/ports/seat'
+import type { Foundation } from './foundation.ts'
+
+export type Transport = { fanout: Fanout; seat: Seat; queue: JobQueue }
+
+/** Wake-ups: in process on the light tier, Redis and BullMQ on the full one. They carry nothing that may not be lost. */
+export function composeTransport({ config, lifecycle, logger }: Foundation): Transport {
+  const report = (error: unknown): void => logger.warn({ err: error }, 'a wake-up was lost')
+  if (config.redisUrl === null) {
+    const seat = new LocalSeat()
+    lifecycle.onClose('seat', () => seat.close())
+    return { fanout: new LocalFanout(), seat, queue: new LocalJobQueue(report) }
+  }
+  const connect = (): Redis => {
+    // Commands wait while Redis is away; BullMQ wants them to wait for ever, the others give up so that nobody hangs on them.
+    const redis = new Redis(config.redisUrl ?? '', { maxRetriesPerRequest: null, enableReadyCheck: true })
+    redis.on('error', report)
+    return redis
+  }
+  const publisher = connect()
+  const subscriber = connect()
+  const queueConnection = connect()
+  const prefix = `${config.redisPrefix}.`
+  const fanout = new RedisFanout({ publisher, subscriber, prefix, report })
+  const seat = new RedisSeat({ redis: publisher, fanout, prefix, report })
+  const queue = new BullmqJobQueue({ connection: queueConnection, prefix: config.redisPrefix, report })
+  lifecycle.addReadiness({ name: 'redis', check: async () => void (await publisher.ping()) })
+  lifecycle.onClose('redis', async () => {
+    await seat.close()
+    await Promise.all([publisher, subscriber, queueConnection].map((redis) => redis.quit().catch(() => redis.disconnect())))
+  })
+  return { fanout, seat, queue }
+}

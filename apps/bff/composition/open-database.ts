@@ -1,0 +1,61 @@
+import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import pg from 'pg'
+import type { Logger } from 'pino'
+import type { Config } from '#infra/config/config'
+import { runMigrations } from '#infra/migrations/run-migrations'
+import { openLightDatabase } from '#infra/pglite/light-database'
+import type { LightDatabase } from '#infra/pglite/light-database'
+import type { Lifecycle } from './lifecycle.ts'
+
+/** Connections of one process; the light tier's database serves one at a time anyway. */
+const LIGHT_CONNECTIONS = 6
+const FULL_CONNECTIONS = 20
+
+/** Opens the tier's database and brings its schema up to date. */
+export async function openDatabase({ config, logger, lifecycle }: { config: Config; logger: Logger; lifecycle: Lifecycle }): Promise<{
+  connection: pg.PoolConfig
+  lightDatabase: LightDatabase | null
+}> {
+  if (config.databaseUrl !== null) {
+    const connection = { connectionString: config.databaseUrl, max: FULL_CONNECTIONS, connectionTimeoutMillis: 10_000 }
+    await migrate(connection, logger)
+    return { connection, lightDatabase: null }
+  }
+  const lightDatabase = await openLightDatabase({
+    home: config.home,
+    log: (message, fields) => logger.info(fields, message),
+    onIncident: (incident) => {
+      if (incident.kind === 'down') lifecycle.fail(new Error(`the database is down: ${incident.reason}`))
+    },
+  })
+  lifecycle.onClose('light database', () => lightDatabase.close())
+  const connection = { ...lightDatabase.connection, max: LIGHT_CONNECTIONS }
+  try {
+    await lightDatabase.allowLongStatements(() => migrate(connection, logger))
+  } catch (error) {
+    await lightDatabase.close()
+    throw error
+  }
+  return { connection, lightDatabase }
+}
+
+/** Applies the migrations that are missing and answers their names. */
+export async function migrate(connection: pg.PoolConfig, logger: Logger): Promise<string[]> {
+  const pool = new pg.Pool({ ...connection, max: 1 })
+  // A connection that breaks while idle is an event here; while migrating it is an error of the query.
+  pool.on('error', (error) => logger.warn({ err: error }, 'the migrating connection broke'))
+  try {
+    return await runMigrations({ pool, folder: migrationsFolder(), onApplied: (migration) => logger.info({ migration }, 'migration applied') })
+  } finally {
+    await pool.end()
+  }
+}
+
+/** `prisma/migrations`, seen from the built file in `dist` or from the source. */
+function migrationsFolder(): string {
+  const candidates = ['../prisma/migrations', '../../../prisma/migrations'].map((path) => fileURLToPath(new URL(path, import.meta.url)))
+  const found = candidates.find((path) => existsSync(path))
+  if (found === undefined) throw new Error(`the migrations are missing; looked in ${candidates.join(' and ')}`)
+  return found
+}
