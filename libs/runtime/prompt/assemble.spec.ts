@@ -10,7 +10,7 @@ const perRequest = 3
 describe('order', () => {
   it('sends relative entities by rank around the conversation, one message each', () => {
     const at = (identifier: string, rank: number) => entity({ identifier, text: identifier, position: { at: 'relative', rank } })
-    const entities = [at('late', HISTORY_RANK + 1), at('b', 20), at('a', 10), at('b2', 20)]
+    const entities = [at('late', HISTORY_RANK), at('b', 20), at('a', 10), at('b2', 20)]
     expect(lines(assemble(request({ entities, conversation: chat('hi') })))).toEqual([
       'system: a',
       'system: b',
@@ -120,6 +120,22 @@ describe('pieces and record', () => {
       { at: 'in_chat', depth: 2, order: 0 },
       { at: 'in_chat', depth: 1, order: 0 },
       { at: 'in_chat', depth: 0, order: 0 },
+    ])
+  })
+
+  it('gives each row of one piece its depth and the least trust of its nodes', () => {
+    const conversation = path([
+      { role: 'user', text: 'q0' },
+      { role: 'character', text: 'a0' },
+      { role: 'character', text: 'half', partial: true },
+      { role: 'user', text: 'q1' },
+    ])
+    const assembly = assemble(request({ conversation }))
+    expect(assembly.pieces).toHaveLength(1)
+    expect(assembly.entities.map(({ recorded }) => [recorded.identifier, recorded.position, recorded.trust])).toEqual([
+      ['history.1', { at: 'in_chat', depth: 2, order: 0 }, 'workspace'],
+      ['partial.2', { at: 'in_chat', depth: 1, order: 0 }, 'workspace'],
+      ['question', { at: 'in_chat', depth: 0, order: 0 }, 'trusted'],
     ])
   })
 
