@@ -1,68 +1,100 @@
 import { z } from 'zod'
-import { MemoryOrigin, MemoryType } from './enums.ts'
-import { Id } from './ids.ts'
+import { MemoryType } from './enums.ts'
 
-/**
- * The wire format between the memory slice and a model: the JSON of the one user message that it is sent, and the JSON that it answers
- * (spec/5 "Writing"). The answer's schema travels as `response_format.json_schema` under the names below.
+/*
+ * The wire format of the two model calls that write memories, and of the summary (spec/5 "Writing"). A request's user message is the JSON
+ * text of the Request; `response_format.json_schema` has the name below and the schema of the Answer; the reply's text is the Answer.
  */
 
-/** `response_format.json_schema.name` of the two requests. */
-export const EXTRACTION_FORMAT_NAME = 'memory_extraction'
-export const DEDUPE_FORMAT_NAME = 'memory_dedupe'
+/** Names of `response_format.json_schema`: what a request asks for is told by these alone. */
+export const ModelAnswerName = z.enum(['memory_extraction', 'memory_dedupe', 'conversation_summary'])
+export type ModelAnswerName = z.infer<typeof ModelAnswerName>
 
-/** Longest memory a model may propose, in UTF-16 units. */
-export const PROPOSAL_MAX_LENGTH = 2_000
-/** Most proposals of one answer. */
-export const PROPOSALS_MAX = 50
-
-/** One message of the canonical scope. `at` is local time with its offset; an id stands twice where a long message was cut. */
-export const ExtractionMessage = z.object({ id: Id, role: z.enum(['user', 'character']), speaker: z.string(), at: z.string(), text: z.string() })
-export type ExtractionMessage = z.infer<typeof ExtractionMessage>
-
-/** A memory that is already there, as the model is shown it. */
-export const KnownMemory = z.object({ id: Id, content: z.string(), type: MemoryType })
-export type KnownMemory = z.infer<typeof KnownMemory>
+/** Ids travel as they are; whether they exist and lie in the scope is the caller's check. */
+const MessageId = z.string().min(1).max(64)
 
 export const ExtractionRequest = z.object({
-  messages: z.array(ExtractionMessage),
-  /** IANA zone that relative dates are meant in. */
+  messages: z.array(
+    z.object({
+      id: MessageId,
+      role: z.enum(['user', 'character']),
+      /** Whose words these are, by name. */
+      speaker: z.string(),
+      /** ISO time of the message: relative dates count from it. */
+      at: z.string(),
+      text: z.string(),
+    }),
+  ),
+  /** IANA zone of the user, in which "tomorrow" is meant. */
   zone: z.string(),
-  existing: z.array(KnownMemory).optional(),
+  /** What is remembered already, so that it is not proposed again. */
+  existing: z.array(z.object({ id: z.string(), content: z.string(), type: MemoryType })).optional(),
 })
 export type ExtractionRequest = z.infer<typeof ExtractionRequest>
 
-export const MemoryProposal = z.object({
-  content: z.string().min(1).max(PROPOSAL_MAX_LENGTH),
+export const ExtractionProposal = z.object({
+  /** One sentence in the third person that stands alone, in the language of its source. */
+  content: z.string().min(1).max(2_000),
   type: MemoryType,
+  /** How much it matters, 0 to 1. */
   priority: z.number().min(0).max(1),
+  /** How sure it is, 0 to 1. */
   confidence: z.number().min(0).max(1),
   sensitive: z.boolean(),
-  origin: MemoryOrigin,
-  source_message_ids: z.array(z.string()),
+  source_message_ids: z.array(MessageId).min(1).max(32),
+  /** When it happens or happened: an ISO date or time; null or absent = unknown or lasting. */
+  event_at: z.string().max(40).nullish(),
 })
-export type MemoryProposal = z.infer<typeof MemoryProposal>
+export type ExtractionProposal = z.infer<typeof ExtractionProposal>
 
-export const ExtractionAnswer = z.object({ proposals: z.array(MemoryProposal).max(PROPOSALS_MAX) })
+/** No proposals is a good answer: rather none than noise. */
+export const ExtractionAnswer = z.object({ proposals: z.array(ExtractionProposal).max(64) })
 export type ExtractionAnswer = z.infer<typeof ExtractionAnswer>
 
 export const DedupeRequest = z.object({
   proposals: z.array(z.object({ index: z.int().min(0), content: z.string(), type: MemoryType })),
-  pool: z.array(KnownMemory),
+  /** Live memories near to the proposals. */
+  pool: z.array(z.object({ id: z.string(), content: z.string(), type: MemoryType })),
 })
 export type DedupeRequest = z.infer<typeof DedupeRequest>
 
 /**
- * store: something new. skip: told already by the targets. update: takes the place of one target. merge: one memory out of the proposal
- * and its targets; `content` is the text of the result, absent = the proposal's own.
+ * store: new. skip: the targets say it already. update: it supersedes the one target (same subject and attribute, another value). merge: it and
+ * the targets become `content`. `target_ids` come from the pool; update and merge need at least one.
  */
 export const DedupeDecision = z.object({
   index: z.int().min(0),
   action: z.enum(['store', 'skip', 'update', 'merge']),
-  target_ids: z.array(z.string()),
-  content: z.string().min(1).max(PROPOSAL_MAX_LENGTH).nullish(),
+  target_ids: z.array(z.string().min(1).max(64)).max(16),
+  content: z.string().min(1).max(2_000).nullish(),
 })
 export type DedupeDecision = z.infer<typeof DedupeDecision>
 
-export const DedupeAnswer = z.object({ decisions: z.array(DedupeDecision).max(PROPOSALS_MAX) })
+export const DedupeAnswer = z.object({ decisions: z.array(DedupeDecision).max(64) })
 export type DedupeAnswer = z.infer<typeof DedupeAnswer>
+
+/** Five parts (spec/5 "Compaction"); an empty list where there is nothing to say. */
+export const SummaryAnswer = z.object({
+  background: z.array(z.string()),
+  facts: z.array(z.string()),
+  relationships: z.array(z.string()),
+  open_matters: z.array(z.string()),
+  key_decisions: z.array(z.string()),
+})
+export type SummaryAnswer = z.infer<typeof SummaryAnswer>
+
+/** Incremental: the summary so far and what came after it. */
+export const SummaryRequest = z.object({ previous: SummaryAnswer.nullish(), messages: ExtractionRequest.shape.messages, zone: z.string() })
+export type SummaryRequest = z.infer<typeof SummaryRequest>
+
+const answers = { memory_extraction: ExtractionAnswer, memory_dedupe: DedupeAnswer, conversation_summary: SummaryAnswer }
+
+type Json = z.core.util.JSONType
+
+/** The `response_format` of a request for this answer. */
+export function responseFormatOf(name: ModelAnswerName): { type: 'json_schema'; json_schema: { name: ModelAnswerName; schema: { [key: string]: Json } } } {
+  const schema: { [key: string]: Json } = JSON.parse(JSON.stringify(z.toJSONSchema(answers[name])))
+  // The dialect's address is of no use to a provider, and some refuse it.
+  delete schema.$schema
+  return { type: 'json_schema', json_schema: { name, schema } }
+}
