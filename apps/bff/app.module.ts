@@ -6,9 +6,17 @@ import { KillSwitchService } from '#domains/governance/kill-switch.service'
 import { OwnersService } from '#domains/identity/owners.service'
 import { SigninService } from '#domains/identity/signin.service'
 import { TokensService } from '#domains/identity/tokens.service'
+import { AskService } from '#domains/mirror-tree/ask.service'
+import { PathService } from '#domains/mirror-tree/path.service'
+import { TreeService } from '#domains/mirror-tree/tree.service'
+import { VerifyService } from '#domains/record/verify.service'
+import { AdminRuns } from '#domains/runs/admin-runs.service'
+import { ReplayService } from '#domains/runs/replay.service'
+import { RunService } from '#domains/runs/run.service'
 import { LorebooksService } from '#domains/worlds/lorebooks.service'
 import { RealmsService } from '#domains/worlds/realms.service'
 import { UserPersonasService } from '#domains/worlds/user-personas.service'
+import { AdminRunsController } from './admin/admin-runs.controller.ts'
 import { GovernanceController } from './admin/governance.controller.ts'
 import { CharactersController } from './characters/characters.controller.ts'
 import type { System } from './composition/compose-system.ts'
@@ -17,8 +25,12 @@ import { ApiDocument, DocsController } from './openapi/docs.controller.ts'
 import { openApiDocument } from './openapi/document.ts'
 import { Operations, OperationsController } from './operations/operations.controller.ts'
 import { OwnersController } from './owners/owners.controller.ts'
+import { RunStreams } from './runs/run-streams.ts'
+import { RunsController } from './runs/runs.controller.ts'
 import { Instance, SessionController } from './session/session.controller.ts'
 import { TokensController } from './tokens/tokens.controller.ts'
+import { NodesController } from './trees/nodes.controller.ts'
+import { TreesController } from './trees/trees.controller.ts'
 import { WorldsController } from './worlds/worlds.controller.ts'
 
 /** What every process answers, a worker too. */
@@ -31,7 +43,11 @@ const apiControllers: Type<object>[] = [
   OwnersController,
   CharactersController,
   WorldsController,
+  TreesController,
+  NodesController,
+  RunsController,
   GovernanceController,
+  AdminRunsController,
   DocsController,
 ]
 
@@ -42,7 +58,7 @@ export function controllersOf({ api }: { api: boolean }): Type<object>[] {
 
 /** The system's services as NestJS providers, by their classes. */
 function providersOf(system: System, document: ApiDocument): ValueProvider<unknown>[] {
-  const { identity, worlds, governance, lifecycle, metrics, clock } = system
+  const { identity, worlds, governance, conversation, lifecycle, metrics, clock } = system
   const instances: (readonly [Type<unknown>, unknown])[] = [
     [SigninService, identity.signin],
     [TokensService, identity.tokens],
@@ -51,6 +67,14 @@ function providersOf(system: System, document: ApiDocument): ValueProvider<unkno
     [RealmsService, worlds.realms],
     [UserPersonasService, worlds.personas],
     [LorebooksService, worlds.lorebooks],
+    [TreeService, conversation.trees],
+    [PathService, conversation.paths],
+    [AskService, conversation.asks],
+    [RunService, conversation.runs],
+    [RunStreams, conversation.streams],
+    [ReplayService, conversation.replays],
+    [AdminRuns, conversation.adminRuns],
+    [VerifyService, conversation.verify],
     [KillSwitchService, governance.killSwitch],
     [AuditService, governance.audit],
     [Instance, new Instance({ view: system.instance, clock })],

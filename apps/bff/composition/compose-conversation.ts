@@ -9,6 +9,7 @@ import type { CanonListener } from '#domains/mirror-tree/path.service'
 import { TreeSproutKeeper } from '#domains/mirror-tree/sprout-keeper'
 import { TreeService } from '#domains/mirror-tree/tree.service'
 import { PersonaReader } from '#domains/characters/persona-reader'
+import { AdminRuns } from '#domains/runs/admin-runs.service'
 import { ReplayService } from '#domains/runs/replay.service'
 import { RunService } from '#domains/runs/run.service'
 import { RunStreamReader } from '#domains/runs/run-stream'
@@ -34,6 +35,7 @@ export type Conversation = {
   runs: RunService
   streams: RunStreams
   replays: ReplayService
+  adminRuns: AdminRuns
   verify: VerifyService
   seats: SeatKeeper
   runStore: RunRepository
@@ -100,22 +102,25 @@ export function composeConversation(
   })
   const streams = new RunStreams({ reader: new RunStreamReader({ log, runs, contents }), runs, fanout })
   lifecycle.stopping.addEventListener('abort', () => streams.close())
+  const replays = new ReplayService({ log, contents, sources, demoModel: config.model.demo ? config.model.name : null })
+  const service = new RunService({
+    unitOfWork: database,
+    runs,
+    contents,
+    log,
+    fanout,
+    trees: { title: async (ownerId, treeId) => (await trees.find(ownerId, treeId))?.title ?? null },
+    ids,
+    endQueued: (run) => seats.endQueued(run, { tag: 'cancel', settled_tokens: 0 }),
+  })
   return {
     trees: new TreeService({ unitOfWork: database, trees, runs, contents, log, views, characters: personas, clock, ids }),
     paths: new PathService({ unitOfWork: database, trees, contents, log, views, invariants, canon: parts.canon, clock, ids }),
     asks: new AskService({ unitOfWork: database, trees, runs, contents, log, seat, views, invariants, clock, ids, scheduler }),
-    runs: new RunService({
-      unitOfWork: database,
-      runs,
-      contents,
-      log,
-      fanout,
-      trees: { title: async (ownerId, treeId) => (await trees.find(ownerId, treeId))?.title ?? null },
-      ids,
-      endQueued: (run) => seats.endQueued(run, { tag: 'cancel', settled_tokens: 0 }),
-    }),
+    runs: service,
     streams,
-    replays: new ReplayService({ log, contents, sources, demoModel: config.model.demo ? config.model.name : null }),
+    replays,
+    adminRuns: new AdminRuns({ unitOfWork: database, runs, log, clock, service, replays, names: runs }),
     verify: new VerifyService(new ChainRepository({ database, contents }), () => clock.now().getTime()),
     seats,
     runStore: runs,

@@ -5,8 +5,12 @@ import type { Config } from '#infra/config/config'
 import { IdempotencyRepository } from '#infra/prisma/idempotency.repository'
 import { Idempotency } from '../http/idempotency.ts'
 import { composeCharacters } from './compose-characters.ts'
+import { composeConversation } from './compose-conversation.ts'
+import type { Conversation } from './compose-conversation.ts'
 import { composeGovernance } from './compose-governance.ts'
 import { composeIdentity } from './compose-identity.ts'
+import { composeModel } from './compose-model.ts'
+import { composeTransport } from './compose-transport.ts'
 import { composeWorlds } from './compose-worlds.ts'
 import { describeInstance } from './describe-instance.ts'
 import { layFoundation } from './foundation.ts'
@@ -23,6 +27,7 @@ export type System = Foundation & {
   worlds: ReturnType<typeof composeWorlds>
   characters: ReturnType<typeof composeCharacters>
   governance: ReturnType<typeof composeGovernance>
+  conversation: Conversation
   /** Ends every part; the database last. */
   close(): Promise<void>
 }
@@ -42,6 +47,9 @@ export async function composeSystem({ config, logger, overrides = {} }: { config
       await characters.createDemo(ownerId, Buffer.from(demoCardSource))
     })
     const governance = composeGovernance(foundation)
+    const transport = composeTransport(foundation)
+    const model = await composeModel(foundation)
+    const conversation = composeConversation(foundation, { transport, model, recall: noRecall, canon: noCanon })
     const idempotency = new Idempotency({ unit: database, store: new IdempotencyRepository(database), clock, ids })
     lifecycle.addWork(tidyUp({ foundation, tasks: [() => idempotency.tidy(), () => identity.signin.tidy()] }))
     return {
@@ -57,6 +65,7 @@ export async function composeSystem({ config, logger, overrides = {} }: { config
       worlds,
       characters,
       governance,
+      conversation,
       close: () => lifecycle.close(),
     }
   } catch (error) {
@@ -64,3 +73,6 @@ export async function composeSystem({ config, logger, overrides = {} }: { config
     throw error
   }
 }
+
+const noRecall = { recall: () => Promise.resolve({ memories: [], auditId: null, facts: [] }) }
+const noCanon = { canonized: () => Promise.resolve(), withdrawn: () => Promise.resolve(), nodeDeleted: () => Promise.resolve() }

@@ -13,7 +13,7 @@ import type { Foundation } from './foundation.ts'
 export type Transport = { fanout: Fanout; seat: Seat; queue: JobQueue }
 
 /** Wake-ups: in process on the light tier, Redis and BullMQ on the full one. They carry nothing that may not be lost. */
-export function composeTransport({ config, lifecycle, logger }: Foundation): Transport {
+export function composeTransport({ config, lifecycle, logger, redisPrefix }: Foundation): Transport {
   const report = (error: unknown): void => logger.warn({ err: error }, 'a wake-up was lost')
   if (config.redisUrl === null) {
     const seat = new LocalSeat()
@@ -29,10 +29,10 @@ export function composeTransport({ config, lifecycle, logger }: Foundation): Tra
   const publisher = connect()
   const subscriber = connect()
   const queueConnection = connect()
-  const prefix = `${config.redisPrefix}.`
+  const prefix = `${redisPrefix}.`
   const fanout = new RedisFanout({ publisher, subscriber, prefix, report })
   const seat = new RedisSeat({ redis: publisher, fanout, prefix, report })
-  const queue = new BullmqJobQueue({ connection: queueConnection, prefix: config.redisPrefix, report })
+  const queue = new BullmqJobQueue({ connection: queueConnection, prefix: redisPrefix, report })
   lifecycle.addReadiness({ name: 'redis', check: async () => void (await publisher.ping()) })
   lifecycle.onClose('redis', async () => {
     await seat.close()

@@ -19,6 +19,8 @@ export type Overrides = {
   scheduler?: Scheduler
   /** A database that is open and migrated already; its owner closes it. */
   connection?: pg.PoolConfig
+  /** Keeps systems on one Redis apart. */
+  redisPrefix?: string
 }
 
 /** What every part stands on. */
@@ -34,8 +36,11 @@ export type Foundation = {
   database: Database
   /** The light tier's own database, where this process opened it. */
   lightDatabase: LightDatabase | null
+  /** Migrations that this start applied. */
+  appliedMigrations: readonly string[]
   log: EventLogRepository
   contents: ContentRepository
+  redisPrefix: string
 }
 
 /** Opens and migrates the database of the configured tier and puts the record on it. */
@@ -43,8 +48,8 @@ export async function layFoundation({ config, logger, overrides }: { config: Con
   const clock = overrides.clock ?? systemClock
   const ids = overrides.ids ?? new SystemIds()
   const lifecycle = new Lifecycle(logger)
-  const { connection, lightDatabase } = overrides.connection
-    ? { connection: overrides.connection, lightDatabase: null }
+  const { connection, lightDatabase, appliedMigrations } = overrides.connection
+    ? { connection: overrides.connection, lightDatabase: null, appliedMigrations: [] }
     : await openDatabase({ config, logger, lifecycle })
   const database = new Database(connection)
   database.onPoolError = (error) => logger.warn({ err: error }, 'an idle database connection broke')
@@ -62,7 +67,9 @@ export async function layFoundation({ config, logger, overrides }: { config: Con
     metrics: new Registry(),
     database,
     lightDatabase,
+    appliedMigrations,
     log,
     contents: new ContentRepository({ database, log, ids, clock }),
+    redisPrefix: overrides.redisPrefix ?? 'lingtai',
   }
 }

@@ -16,11 +16,11 @@ const FULL_CONNECTIONS = 20
 export async function openDatabase({ config, logger, lifecycle }: { config: Config; logger: Logger; lifecycle: Lifecycle }): Promise<{
   connection: pg.PoolConfig
   lightDatabase: LightDatabase | null
+  appliedMigrations: string[]
 }> {
   if (config.databaseUrl !== null) {
     const connection = { connectionString: config.databaseUrl, max: FULL_CONNECTIONS, connectionTimeoutMillis: 10_000 }
-    await migrate(connection, logger)
-    return { connection, lightDatabase: null }
+    return { connection, lightDatabase: null, appliedMigrations: await migrate(connection, logger) }
   }
   const lightDatabase = await openLightDatabase({
     home: config.home,
@@ -32,16 +32,15 @@ export async function openDatabase({ config, logger, lifecycle }: { config: Conf
   lifecycle.onClose('light database', () => lightDatabase.close())
   const connection = { ...lightDatabase.connection, max: LIGHT_CONNECTIONS }
   try {
-    await lightDatabase.allowLongStatements(() => migrate(connection, logger))
+    return { connection, lightDatabase, appliedMigrations: await lightDatabase.allowLongStatements(() => migrate(connection, logger)) }
   } catch (error) {
     await lightDatabase.close()
     throw error
   }
-  return { connection, lightDatabase }
 }
 
 /** Applies the migrations that are missing and answers their names. */
-export async function migrate(connection: pg.PoolConfig, logger: Logger): Promise<string[]> {
+async function migrate(connection: pg.PoolConfig, logger: Logger): Promise<string[]> {
   const pool = new pg.Pool({ ...connection, max: 1 })
   // A connection that breaks while idle is an event here; while migrating it is an error of the query.
   pool.on('error', (error) => logger.warn({ err: error }, 'the migrating connection broke'))

@@ -14,6 +14,7 @@ import { HttpMetrics } from '../operations/http-metrics.ts'
 import { routesOf } from './api-route.ts'
 import { AuthGuard, DEFAULT_LIMITS } from './auth.guard.ts'
 import type { Limits } from './auth.guard.ts'
+import { baseUrlOf } from './base-url.ts'
 import { edgeMiddleware } from './edge.middleware.ts'
 import { NestLogger } from './nest-logger.ts'
 import { pageMiddleware } from './page.middleware.ts'
@@ -72,7 +73,7 @@ export async function startHttpServer(system: System, options: HttpServerOptions
   await listen(server, config)
   const { port } = server.address() as AddressInfo
   return {
-    url: `http://${hostForPeople(config.bind.address)}:${port}`,
+    url: baseUrlOf(config.bind, port),
     close: async () => {
       system.lifecycle.beginStopping()
       await closeServer(server)
@@ -89,11 +90,6 @@ function listen(server: Server, { port, bind }: System['config']): Promise<void>
       resolve()
     })
   })
-}
-
-function hostForPeople(address: string): string {
-  if (address === '0.0.0.0' || address === '::') return '127.0.0.1'
-  return address.includes(':') ? `[${address}]` : address
 }
 
 async function closeServer(server: Server): Promise<void> {

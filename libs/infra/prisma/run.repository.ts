@@ -100,6 +100,25 @@ export class RunRepository implements RunStore {
     )
   }
 
+  async names(runIds: readonly string[]): Promise<Map<string, { owner_name: string; character_name: string; tree_title: string | null }>> {
+    const rows = await this.#database.query<{ id: string; owner_name: string; character_name: string; tree_title: string | null }>(
+      `SELECT r.id, o.name AS owner_name, c.name AS character_name, t.title AS tree_title
+       FROM runs r JOIN owners o ON o.id = r.owner_id JOIN characters c ON c.id = r.character_id LEFT JOIN trees t ON t.id = r.tree_id
+       WHERE r.id = ANY ($1::uuid[])`,
+      [[...runIds]],
+    )
+    return new Map(rows.map(({ id, ...names }) => [id, names]))
+  }
+
+  /** Ended or running runs that sent something, picked at random; for replay samples. */
+  async sample(count: number): Promise<RunRow[]> {
+    return this.#database.query<RunRow>(
+      `SELECT ${columns} FROM runs r
+       WHERE EXISTS (SELECT 1 FROM events e WHERE e.stream = 'run:' || r.id AND e.type = 'llm.requested') ORDER BY random() LIMIT $1`,
+      [count],
+    )
+  }
+
   async liveUnder(questionId: string): Promise<RunRow | null> {
     return this.#one(`r.question_id = $1::uuid AND r.state IN ('queued', 'running', 'suspended') ORDER BY r.ticket`, [questionId])
   }

@@ -96,6 +96,7 @@ export class RunHost implements RunEffects {
       this.#unsubscribe = await fanout.subscribe(commandChannel(this.run.id), () => this.#background(this.pollCommands()))
       const pin = await projector.pin(this.run)
       this.#pin = pin
+      await this.#deps.runs.pinPersona(this.run.id, pin.personaVersionId, pin.profileVersionId)
       this.#cancelTimer = scheduler.after(pin.limits.max_wall_ms, () =>
         this.#cutOff({ tag: 'limit_reached', which: 'max_wall_ms', limit: pin.limits.max_wall_ms, needed: pin.limits.max_wall_ms, settled_tokens: 0 }),
       )
