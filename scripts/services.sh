@@ -88,6 +88,7 @@ start() {
   install_packages
   postgres=$(newest_postgres)
   pg_port=${PGPORT:-$(free_port)} redis_port=${REDISPORT:-$(free_port)}
+  unset PGPORT # PostgreSQL's own programs read it too
   # The postgres user must reach its data: a folder of mktemp -d is closed to it.
   mkdir -p "$dir/pg"
   dir=$(cd "$dir" && pwd)
