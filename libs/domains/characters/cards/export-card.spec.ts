@@ -1,9 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { dataKeys } from './card-fields.ts'
 import type { CardAsset, CardEdits, NormalisedCard } from './card-types.ts'
 import { exportCard } from './export-card.ts'
 import type { CardFormat } from './export-card.ts'
 import type { JsonValue } from './json-node.ts'
+import { knownNames } from './lore-fields.ts'
 import type { LoreBook, LoreEntry } from './lore-types.ts'
 import { parseCard } from './parse-card.ts'
 import { plainPng, readPng, readTextChunk, textChunk, writePng } from './png.ts'
@@ -291,6 +293,31 @@ describe('exportCard', () => {
         const after = parseCard(exportCard({ source: spiced, edits: whole(value) }, second))
         expect(cardMeaning(after.card)).toEqual(cardMeaning(value))
         expect(JSON.parse(after.source)).toMatchObject({ extra, data: { extra } })
+      }),
+    )
+  })
+
+  it('reads or refuses any JSON in any known field, and means the same after an export', () => {
+    const known = [...dataKeys].filter((name) => name !== 'name')
+    const names = [...knownNames.character_book.members, ...knownNames.world_info.members]
+    const inner = [...knownNames.character_book.extensions]
+    // a world info book changes its spelling, and with it the places of what is unknown
+    const withoutUnknown = ({ book: found, ...rest }: NormalisedCard) => ({
+      ...rest,
+      book: found && { ...found, origin: undefined, entries: found.entries.map((one) => ({ ...one, origin: undefined, extensions: {} })) },
+    })
+    const anything = (keys: string[]) => fc.dictionary(fc.constantFrom(...keys), json, { maxKeys: 6 })
+    const entries = fc.array(
+      fc.tuple(anything(names), fc.option(anything(inner))).map(([one, more]) => (more ? { ...one, extensions: more } : one)),
+      { maxLength: 3 },
+    )
+    const holder = entries.chain((list) => fc.constantFrom<JsonValue>(list, Object.fromEntries(list.entries())))
+    fc.assert(
+      fc.property(anything(known), fc.option(holder), format, (data, list, to) => {
+        const card = { ...data, name: 'Mei', ...(list && { character_book: { entries: list } }) }
+        const before = parseCard(bytesOf({ spec: 'chara_card_v2', spec_version: '2.0', data: card }))
+        const after = parseCard(exportCard({ source: before.source }, to))
+        expect(withoutUnknown(after.card)).toEqual(withoutUnknown(before.card))
       }),
     )
   })
