@@ -2,7 +2,7 @@ import { TokenScope } from '#contracts'
 import type { OwnerView } from '#contracts'
 import { sessionScopes } from '#domains/identity/principal'
 import type { System } from '../composition/compose-system.ts'
-import { signinLink } from '../owners/owners.controller.ts'
+import { signinLink } from '../session/signin-link.ts'
 
 /** What a verb works on: a system, and the address at which people reach it. */
 export type AdminContext = { system: System; baseUrl: string; note: (text: string) => void }

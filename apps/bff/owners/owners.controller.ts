@@ -5,6 +5,7 @@ import { OwnersService } from '#domains/identity/owners.service'
 import { SigninService } from '#domains/identity/signin.service'
 import { ApiRoute, Input } from '../http/api-route.ts'
 import { listOf } from '../http/list-of.ts'
+import { signinLink } from '../session/signin-link.ts'
 
 @Controller()
 export class OwnersController {
@@ -34,9 +35,4 @@ export class OwnersController {
     const secret = await this.signin.mintLink(owner.id)
     return { owner, signin_link: signinLink(`${request.protocol}://${request.headers.host ?? ''}`, secret) }
   }
-}
-
-/** The secret stands in the fragment, which browsers send to nobody (decision 33). */
-export function signinLink(base: string, secret: string): string {
-  return `${base}/#signin=${secret}`
 }
