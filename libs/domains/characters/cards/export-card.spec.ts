@@ -314,8 +314,8 @@ describe('exportCard', () => {
     const holder = entries.chain((list) => fc.constantFrom<JsonValue>(list, Object.fromEntries(list.entries())))
     fc.assert(
       fc.property(anything(known), fc.option(holder), format, (data, list, to) => {
-        const card = { ...data, name: 'Mei', ...(list && { character_book: { entries: list } }) }
-        const before = parseCard(bytesOf({ spec: 'chara_card_v2', spec_version: '2.0', data: card }))
+        const fields = { ...data, name: 'Mei', ...(list && { character_book: { entries: list } }) }
+        const before = parseCard(bytesOf({ spec: 'chara_card_v2', spec_version: '2.0', data: fields }))
         const after = parseCard(exportCard({ source: before.source }, to))
         expect(withoutUnknown(after.card)).toEqual(withoutUnknown(before.card))
       }),
