@@ -70,6 +70,12 @@ export async function layFoundation({ config, logger, overrides }: { config: Con
     appliedMigrations,
     log,
     contents: new ContentRepository({ database, log, ids, clock }),
-    redisPrefix: overrides.redisPrefix ?? 'lingtai',
+    redisPrefix: overrides.redisPrefix ?? redisPrefixOf(config.databaseUrl),
   }
+}
+
+/** Instances on one Redis are kept apart by their database's name. */
+function redisPrefixOf(databaseUrl: string | null): string {
+  const name = databaseUrl === null ? '' : new URL(databaseUrl).pathname.slice(1)
+  return `lingtai-${name.replaceAll(/[^A-Za-z0-9_-]/g, '_')}`
 }

@@ -5,7 +5,7 @@ import type { EventLog } from '#kernel/ports/event-log'
 import type { RunRow } from '#kernel/ports/run-store'
 import { replayRequest } from '#runtime/projection/rebuild-request'
 import type { Replayed } from '#runtime/projection/rebuild-request'
-import { explainProjection } from '#runtime/prompt/explain'
+import { explainProjection } from '#runtime/projection/explain'
 import type { ContextSources } from '#runtime/turn/context-sources'
 import { loadReferences } from '#runtime/turn/load-references'
 
@@ -36,10 +36,7 @@ export class ReplayService {
       turns,
       model,
       demo: this.#deps.demoModel === model,
-      tokens: projected.tokens,
-      tokenizer: projected.tokenizer,
-      trust: projected.trust,
-      ...explainProjection({ projected, rebuilt: replayed.rebuilt, text: (contentId) => loaded.contents.get(contentId)?.body ?? null }),
+      ...explainProjection({ projected, rebuilt: replayed.rebuilt, textOf: (contentId) => loaded.contents.get(contentId)?.body ?? null }),
       usage,
       rebuilt: replayed.result,
       request_digest: requested?.request_digest ?? replayed.rebuiltDigest,

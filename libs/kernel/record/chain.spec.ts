@@ -55,7 +55,7 @@ describe('chain', () => {
   })
 
   it('refuses a payload that the dictionary does not know, and an event on another kind of stream', () => {
-    const odd = { ...turn(1), payload: { turn: 1, note: 'free text' } } as NewEvent
+    const odd = { ...turn(1), payload: { turn: 1, note: 'free text' } } as unknown as NewEvent
     expect(() => chainEvents({ stream: `run:${runId}`, ownerId: null, head: EMPTY_HEAD, events: [odd] })).toThrow(/note/)
     expect(() => chainEvents({ stream: `tree:${runId}`, ownerId: null, head: EMPTY_HEAD, events: [turn(1)] })).toThrow(WrongStreamError)
   })

@@ -305,7 +305,10 @@ function continuationMessages(run: RunRow, continuation: Continuation): Continua
   return folded.layout.parts.flatMap((part): ContinuationMessage[] => {
     const text = folded.body.slice(part.from, part.to)
     if (part.kind === 'reasoning') return []
-    if (part.kind !== 'steer') return [{ kind: 'said', text, contentRef: null, derivedFrom: [run.candidate_id ?? run.id], trust: 'workspace' }]
+    // The answer's content will have the candidate's id, so that erasing it erases this copy too (decision 13).
+    if (part.kind !== 'steer') {
+      return [{ kind: 'said', text, contentRef: null, derivedFrom: run.candidate_id === null ? [] : [run.candidate_id], trust: continuation.trust }]
+    }
     const source = continuation.steers[steer++]
     const contentRef = source ? { content_id: source.content_id, digest: source.digest } : null
     return [{ kind: 'steer', text, contentRef, derivedFrom: [], trust: 'trusted' }]

@@ -23,7 +23,12 @@ export type ReadyRequest = {
 export type RefusedRequest = { command: Extract<RunCommand, { tag: 'context_refused' }> }
 
 /** What earlier turns of the same run said, and what was interjected (spec/2 "Seat", steer). */
-export type Continuation = { segments: readonly FoldSegment[]; steers: readonly FoldSteer[] }
+export type Continuation = {
+  segments: readonly FoldSegment[]
+  steers: readonly FoldSteer[]
+  /** The meet of the contexts in which it was said (K1). */
+  trust: Trust
+}
 
 /** `ProjectContext` of the walk: from references to a request, with the assertion made. */
 export interface ContextProjector {

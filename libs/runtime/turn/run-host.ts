@@ -269,7 +269,7 @@ export class RunHost implements RunEffects {
       run: this.run,
       pin: this.#pin,
       turn,
-      continuation: { segments: this.#segments, steers: this.#steers },
+      continuation: { segments: this.#segments, steers: this.#steers, trust: this.#request?.command.projection.trust ?? 'untrusted' },
     })
     if ('bodyText' in result) {
       this.#request = result
