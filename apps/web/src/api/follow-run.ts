@@ -3,7 +3,7 @@ import { ApiProblem, problemOf } from './client.ts'
 import { createSseParser } from './sse-parser.ts'
 
 const terminalTypes: ReadonlySet<string> = new Set(['run.finished', 'run.interrupted', 'run.failed'])
-const backoff = [0, 250, 500, 1000, 2000, 4000]
+const backoff = [0, 250, 500, 1000, 2000]
 const gapsBeforeRestart = 3
 const restartsBeforeGivingUp = 2
 

@@ -10,6 +10,8 @@ const drawings = {
   plus: 'M10 4v12M4 10h12',
   up: 'M10 16V4M5 9l5-5 5 5',
   down: 'M10 4v12M5 11l5 5 5-5',
+  chevronDown: 'M5 8l5 5 5-5',
+  refresh: 'M15.5 8A6 6 0 1 0 16 11M16 4v4h-4',
   left: 'M12 5l-5 5 5 5',
   right: 'M8 5l5 5-5 5',
   stop: 'M6 6h8v8H6z',

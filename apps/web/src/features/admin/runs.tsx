@@ -29,8 +29,8 @@ export function RunsView() {
       <div className="filters">
         <Select label={words.admin.state} value={state ?? ''} onChange={setState} options={[all, ...RunState.map((value) => ({ value, label: words.admin.states[value] }))]} />
         <Select label={words.admin.character} value={characterId ?? ''} onChange={setCharacter} options={[all, ...[...known].map(([value, label]) => ({ value, label }))]} />
-        <Button look="quiet" busy={pages.loading} onClick={pages.reload}>
-          {words.common.tryAgain}
+        <Button look="quiet" icon="refresh" busy={pages.loading} onClick={pages.reload}>
+          {words.common.refresh}
         </Button>
       </div>
       {openId !== null && !pages.items?.some((run) => run.id === openId) && <RunContext runId={openId} />}

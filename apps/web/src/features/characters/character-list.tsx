@@ -59,13 +59,15 @@ function CharacterItem({ character, trees, isCurrent, startOpen }: { character: 
       <div className="person-head">
         <Link to={paths.character(character.id)} className="person-link" aria-current={route.name === 'character' && isCurrent ? 'page' : undefined}>
           <Avatar character={character} />
-          <span className="person-name">{character.name}</span>
-          {character.demo && <Badge>{words.characters.demo}</Badge>}
-          {!character.accepted && <Badge tone="amber">{words.characters.untrusted}</Badge>}
+          <span className="person-words">
+            <span className="person-name">{character.name}</span>
+            {character.demo && <Badge>{words.characters.demo}</Badge>}
+            {!character.accepted && <Badge tone="amber">{words.characters.untrusted}</Badge>}
+          </span>
         </Link>
         <IconButton icon="plus" label={words.characters.newConversationWith(character.name)} disabled={starting} onClick={start} />
         <button type="button" className="icon-button" aria-expanded={open} aria-label={`${words.characters.conversations}: ${character.name}`} onClick={() => setToggled(!open)}>
-          <Icon name={open ? 'down' : 'right'} />
+          <Icon name={open ? 'chevronDown' : 'right'} />
         </button>
       </div>
       {open && <TreeLinks trees={trees} character={character} />}

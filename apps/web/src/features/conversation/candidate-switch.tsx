@@ -2,10 +2,12 @@ import type { NodeView } from '#contracts'
 import { IconButton } from '../../parts/button.tsx'
 import { testIds } from '../../test-ids.ts'
 import { useWords } from '../../words/words.ts'
+import { useBusy } from './busy.ts'
 
 /** `‹ 2/3 ›`: the answers to one question, or the wordings of one, side by side. */
-export function CandidateSwitch({ node, disabled, onAdopt }: { node: NodeView; disabled: boolean; onAdopt: (nodeId: string) => void }) {
+export function CandidateSwitch({ node, onAdopt }: { node: NodeView; onAdopt: (nodeId: string) => void }) {
   const words = useWords()
+  const disabled = useBusy()
   const siblings = node.sibling_ids
   const at = siblings.indexOf(node.id)
   if (siblings.length < 2 || at === -1) return null

@@ -1,5 +1,6 @@
 import { useEffect, useRef } from 'react'
 import { Button, IconButton } from '../../parts/button.tsx'
+import { plainExcerpt } from '../../parts/plain-excerpt.ts'
 import { testIds } from '../../test-ids.ts'
 import { useMedia } from '../../words/preferences.ts'
 import { useWords } from '../../words/words.ts'
@@ -58,7 +59,7 @@ export function Composer({ treeId, name, mode, stopping, onSend, onStop }: Compo
         <ul className="chips" aria-label={words.citations}>
           {draft.citations.map((citation) => (
             <li key={`${citation.node_id} ${citation.from} ${citation.to}`} className="chip" data-testid={testIds.citationChip}>
-              <span className="chip-text">{citation.text}</span>
+              <span className="chip-text">{plainExcerpt(citation.text)}</span>
               {citation.whole && <span className="faint">{words.whole}</span>}
               <IconButton icon="close" label={words.removeCitation} onClick={() => setDraft({ ...draft, citations: draft.citations.filter((other) => other !== citation) })} />
             </li>
@@ -81,7 +82,7 @@ export function Composer({ treeId, name, mode, stopping, onSend, onStop }: Compo
             void send()
           }}
         />
-        {(mode === 'steer' || mode === 'queued') && (
+        {mode === 'steer' && (
           <Button icon="stop" busy={stopping} testId={testIds.stop} onClick={onStop} title="Esc">
             {stopping ? words.stopping : words.stop}
           </Button>

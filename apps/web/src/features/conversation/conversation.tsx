@@ -87,7 +87,7 @@ export function Conversation({ treeId, nodeId }: { treeId: string; nodeId: strin
       toast({ text: words.talk.steerTooLate })
     }
     setEnded((before) => new Set(before).add(endedId))
-    await handle.reload()
+    await handle.reloadEnd()
     invalidate('trees:', `outline:${treeId}`, `runs:of:${treeId}`, `run:${endedId}`)
     setRunId((current) => (current === endedId ? null : current))
     setAcceptedQuestion(null)

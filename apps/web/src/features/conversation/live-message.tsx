@@ -38,10 +38,9 @@ export function LiveMessage({ live, speaker, waiting, siblings }: { live: LiveRu
       <div className="message-text" data-testid={testIds.messageText}>
         {state.parts.map((part, index) => (
           // Parts are only ever added at the end.
-          <LivePartView key={index} part={part} isLast={index === state.parts.length - 1} />
+          <LivePartView key={index} part={part} isLast={index === state.parts.length - 1 && state.phase === 'running'} />
         ))}
-        {silent && state.phase === 'running' && <p className="thinking">{words.talk.thinking}</p>}
-        {!silent && state.phase === 'running' && <span className="caret" aria-hidden="true" />}
+        {silent && state.phase !== 'ended' && <p className="thinking">{words.talk.thinking}</p>}
         {waiting.map((steer) => (
           <SteerLine key={steer.commandId} text={steer.text} note={words.talk.interjectionWaits} waiting />
         ))}
@@ -54,7 +53,7 @@ function LivePartView({ part, isLast }: { part: LivePart; isLast: boolean }) {
   const words = useWords()
   switch (part.kind) {
     case 'text':
-      return <GrowingMarkdown text={part.text} />
+      return <GrowingMarkdown text={part.text} growing={isLast} />
     case 'reasoning':
       return <Reasoning text={part.text} open={isLast} />
     case 'steer':

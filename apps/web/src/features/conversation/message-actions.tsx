@@ -1,11 +1,13 @@
 import type { NodeView } from '#contracts'
 import { testIds } from '../../test-ids.ts'
 import { useWords } from '../../words/words.ts'
+import { useBusy } from './busy.ts'
 import type { MessageCommands } from './use-commands.ts'
 
 /** What can be done with a message, in words. */
-export function MessageActions({ node, commands, canRegenerate, busy }: { node: NodeView; commands: MessageCommands; canRegenerate: boolean; busy: boolean }) {
+export function MessageActions({ node, commands, canRegenerate }: { node: NodeView; commands: MessageCommands; canRegenerate: boolean }) {
   const words = useWords().talk
+  const busy = useBusy()
   const isAnswer = node.kind === 'candidate'
   return (
     <div className="message-actions">

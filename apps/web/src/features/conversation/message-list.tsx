@@ -7,12 +7,16 @@ import { Button } from '../../parts/button.tsx'
 import { Empty } from '../../parts/small.tsx'
 import { useResource } from '../../store/resource.ts'
 import { useWords } from '../../words/words.ts'
+import { BusyContext } from './busy.ts'
 import { endingText } from './ending-text.ts'
 import { LiveMessage } from './live-message.tsx'
 import type { WaitingSteer } from './live-message.tsx'
 import { Message } from './message.tsx'
 import type { MessageCommands } from './use-commands.ts'
 import type { LiveRun } from './use-live-run.ts'
+
+/** So many of the last messages have their actions ready without being pointed at. */
+const nearMessages = 24
 
 type MessageListProps = {
   contentRef: RefObject<HTMLDivElement | null>
@@ -39,9 +43,10 @@ export function MessageList(props: MessageListProps) {
   const words = useWords()
   const last = nodes.at(-1)
   return (
-    <div className="talk-content" ref={props.contentRef}>
+    <div className="talk-content" ref={props.contentRef} data-busy={props.busy}>
       {props.before === null ? nodes.length > 0 && <p className="beginning">{words.talk.beginning}</p> : <Earlier loading={props.loadingEarlier} onEarlier={props.onEarlier} />}
       {nodes.length === 0 && live === null && <Empty title={words.talk.emptyTitle} text={words.talk.emptyText} />}
+      <BusyContext value={props.busy}>
       {nodes.map((node, index) => (
         <Message
           key={node.id}
@@ -52,10 +57,11 @@ export function MessageList(props: MessageListProps) {
           editing={props.editingId === node.id}
           fresh={props.freshSealId === node.id}
           pointed={props.pointedId === node.id}
-          busy={props.busy}
+          near={index >= nodes.length - nearMessages}
         />
       ))}
-      {live !== null && live.state.phase !== 'queued' && live.state.phase !== 'joining' && (
+      </BusyContext>
+      {live !== null && live.state.phase !== 'queued' && (
         <LiveMessage live={live} speaker={characterName} waiting={props.waitingSteers} siblings={props.liveSiblings} />
       )}
       {live === null && last?.kind === 'question' && <Unanswered tree={tree} question={last} onAgain={() => commands.regenerate(last)} />}

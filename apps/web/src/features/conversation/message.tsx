@@ -6,6 +6,7 @@ import { PartialMark, Seal, When } from '../../parts/small.tsx'
 import { useResource } from '../../store/resource.ts'
 import { testIds } from '../../test-ids.ts'
 import { useWords } from '../../words/words.ts'
+import { useBusy } from './busy.ts'
 import { CandidateSwitch } from './candidate-switch.tsx'
 import { CitationList } from './citation-list.tsx'
 import { EditBox } from './edit-box.tsx'
@@ -26,13 +27,15 @@ type MessageProps = {
   fresh: boolean
   /** Where the address points to. */
   pointed: boolean
-  busy: boolean
+  /** Among the last messages: its actions are there at once. Further up they come when the message is pointed at or in focus. */
+  near: boolean
 }
 
 /** One message of the path: who, what, and on hover, focus or long press what can be done with it. */
-export const Message = memo(function Message({ node, speaker, commands, canRegenerate, editing, fresh, pointed, busy }: MessageProps) {
+export const Message = memo(function Message({ node, speaker, commands, canRegenerate, editing, fresh, pointed, near }: MessageProps) {
   const words = useWords()
   const [open, setOpen] = useState(false)
+  const [reached, setReached] = useState(false)
   const press = useRef<ReturnType<typeof setTimeout>>(undefined)
   const isAnswer = node.kind === 'candidate'
   const classes = ['message', isAnswer ? 'message-answer' : 'message-question', `message-${node.role}`]
@@ -51,6 +54,8 @@ export const Message = memo(function Message({ node, speaker, commands, canRegen
       data-partial={node.partial}
       data-canonical={node.canonical}
       data-actions-open={open}
+      onPointerEnter={() => setReached(true)}
+      onFocus={() => setReached(true)}
       onTouchStart={() => {
         press.current = setTimeout(() => setOpen(true), longPressMilliseconds)
       }}
@@ -75,12 +80,12 @@ export const Message = memo(function Message({ node, speaker, commands, canRegen
           <MessageBody node={node} />
         </div>
       )}
-      {node.partial && <PartialNote node={node} disabled={busy} onAgain={canRegenerate ? () => commands.regenerate(node) : null} />}
+      {node.partial && <PartialNote node={node} onAgain={canRegenerate ? () => commands.regenerate(node) : null} />}
       {node.canonical && isAnswer && <Seal fresh={fresh} />}
       {!editing && (
         <footer className="message-foot">
-          <CandidateSwitch node={node} disabled={busy} onAdopt={commands.adopt} />
-          {!node.deleted && <MessageActions node={node} commands={commands} canRegenerate={canRegenerate} busy={busy} />}
+          <CandidateSwitch node={node} onAdopt={commands.adopt} />
+          {!node.deleted && (near || reached || open) && <MessageActions node={node} commands={commands} canRegenerate={canRegenerate} />}
         </footer>
       )}
     </article>
@@ -88,8 +93,9 @@ export const Message = memo(function Message({ node, speaker, commands, canRegen
 })
 
 /** A partial never looks whole: it says that it broke off, why, and offers a new answer. */
-function PartialNote({ node, disabled, onAgain }: { node: NodeView; disabled: boolean; onAgain: (() => void) | null }) {
+function PartialNote({ node, onAgain }: { node: NodeView; onAgain: (() => void) | null }) {
   const words = useWords()
+  const disabled = useBusy()
   const run = useResource(node.run_id === null ? null : `run:${node.run_id}`, () => runApi.read(node.run_id ?? ''))
   const reason = run.data === undefined ? null : endingText(words, run.data.state, run.data.reason)
   return (

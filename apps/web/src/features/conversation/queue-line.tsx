@@ -12,7 +12,7 @@ export function QueueLine({ live, treeId, name, leaving, onLeave }: { live: Live
   return (
     <div className="queue-line" role="status" data-testid={testIds.queuePosition} data-position={place}>
       <span className="queue-dot" aria-hidden="true" />
-      <span>
+      <span className="queue-words">
         {holder?.tree_id === treeId ? (
           words.talk.queueHere(name)
         ) : holder?.tree_id != null && holder.tree_title != null ? (

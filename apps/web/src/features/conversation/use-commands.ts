@@ -44,11 +44,11 @@ export function useCommands({ treeId, characterId, characterName, handle, onRun 
   const [asked, setAsked] = useState<Asked | null>(null)
   const [busy, setBusy] = useState(false)
 
-  /** The tree has changed: what is shown of it is read again; from an aside one comes back to the present path. */
-  const changed = async () => {
+  /** The tree has changed: its end or all that is shown of it is read again; from an aside one comes back to the present path. */
+  const changed = async (everywhere: boolean) => {
     invalidate('trees:', `outline:${treeId}`, `canon:${treeId}`)
     if (window.location.pathname !== paths.tree(treeId)) navigate(paths.tree(treeId) + window.location.search, { replace: true })
-    await handle.reload()
+    await (everywhere ? handle.reload() : handle.reloadEnd())
   }
 
   const act = async (action: () => Promise<void>) => {
@@ -67,7 +67,7 @@ export function useCommands({ treeId, characterId, characterName, handle, onRun 
   const adopt = useEffectEvent((nodeId: string) => {
     void act(async () => {
       await nodeApi.adopt(nodeId)
-      await changed()
+      await changed(false)
     })
   })
 
@@ -77,7 +77,7 @@ export function useCommands({ treeId, characterId, characterName, handle, onRun 
 
   const submitEdit = useEffectEvent(async (node: NodeView, text: string) => {
     const edited = await nodeApi.edit(node.id, text)
-    if (edited.run === null) await changed()
+    if (edited.run === null) await changed(false)
     else {
       handle.append(edited.node)
       onRun(edited.run)
@@ -87,7 +87,7 @@ export function useCommands({ treeId, characterId, characterName, handle, onRun 
   const fork = useEffectEvent((node: NodeView) => {
     void act(async () => {
       await nodeApi.fork(node.id)
-      await changed()
+      await changed(false)
       toast({ text: words.talk.forked, action: { label: words.frame.map, act: () => openDrawer('map') } })
       document.querySelector<HTMLTextAreaElement>('[data-composer]')?.focus()
     })
@@ -107,7 +107,7 @@ export function useCommands({ treeId, characterId, characterName, handle, onRun 
     void act(async () => {
       const { canonization, warnings } = await nodeApi.canonize(node.id)
       setFreshSealId(node.id)
-      await changed()
+      await changed(true)
       toast({
         text: warnings.length > 0 ? `${words.talk.canonized} ${words.talk.canonDiverges}` : words.talk.canonized,
         action: { label: words.common.undo, act: () => setAsked({ kind: 'withdraw', canonizationId: canonization.id }) },
@@ -158,7 +158,7 @@ export function useCommands({ treeId, characterId, characterName, handle, onRun 
       await nodeApi.remove(question.node.id, question.canonical)
     }
     memoriesChanged()
-    await changed()
+    await changed(true)
   }
 
   return { commands, editingId, freshSealId, asked, setAsked, confirmAsked, busy, changed }

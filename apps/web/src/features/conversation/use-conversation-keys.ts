@@ -11,8 +11,9 @@ export function useConversationKeys({ shown, busy, commands, onEscape }: KeysInp
     const anchor = selected === null || selected.isCollapsed ? null : selected.anchorNode?.parentElement
     const element = (document.activeElement?.closest('.message') ?? anchor?.closest('.message')) as HTMLElement | null | undefined
     const focused = shown.find((node) => node.id === element?.dataset.nodeId)
-    return focused ?? shown.findLast((node) => node.kind === 'candidate' && !node.deleted) ?? shown.at(-1)
+    return focused ?? lastAnswer() ?? shown.at(-1)
   }
+  const lastAnswer = () => shown.findLast((node) => node.kind === 'candidate' && !node.deleted)
   const on = (needsRest: boolean, action: (node: NodeView) => void) => () => {
     const node = target()
     if (node === undefined || node.deleted || (needsRest && busy)) return false
@@ -20,7 +21,10 @@ export function useConversationKeys({ shown, busy, commands, onEscape }: KeysInp
     return true
   }
   const step = (direction: 1 | -1) =>
-    on(true, (node) => {
+    on(true, (focused) => {
+      // A message without alternatives leaves the arrows to the last answer.
+      const node = focused.sibling_ids.length > 1 ? focused : lastAnswer()
+      if (node === undefined) return
       const next = node.sibling_ids[node.sibling_ids.indexOf(node.id) + direction]
       if (next !== undefined) commands.adopt(next)
     })

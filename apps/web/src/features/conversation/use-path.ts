@@ -23,7 +23,10 @@ export type PathHandle = {
   path: ShownPath | null
   problem: unknown
   loadingEarlier: boolean
+  /** Reads again all that is shown. */
   reload: () => Promise<void>
+  /** Reads again the end of the path alone and joins it to what is shown; all of it where the two do not join. */
+  reloadEnd: () => Promise<void>
   loadEarlier: () => Promise<void>
   /** Shows a new question at once, after its parent. */
   append: (question: NodeView) => void
@@ -47,23 +50,29 @@ export function usePath(treeId: string, nodeId: string | null): PathHandle {
     [treeId],
   )
 
-  const read = useCallback(async () => {
-    const mine = (ticket.current += 1)
-    const current = latest.current
-    try {
-      const next = await readShown({ treeId, nodeId, reach: current?.nodes[0]?.id ?? null, count: Math.max(firstPage, current?.nodes.length ?? 0) })
-      if (mine !== ticket.current) return
-      setProblem(null)
-      show(next)
-    } catch (error) {
-      if (mine === ticket.current) setProblem(error)
-    }
-  }, [treeId, nodeId, show])
+  const read = useCallback(
+    async (endAlone: boolean) => {
+      const mine = (ticket.current += 1)
+      const current = latest.current
+      try {
+        const joined = endAlone && nodeId === null && current?.aside === false ? await readEnd(treeId, current) : null
+        const next = joined ?? (await readShown({ treeId, nodeId, reach: current?.nodes[0]?.id ?? null, count: Math.max(firstPage, current?.nodes.length ?? 0) }))
+        if (mine !== ticket.current) return
+        setProblem(null)
+        show({ ...next, nodes: reuse(current?.nodes ?? [], next.nodes) })
+      } catch (error) {
+        if (mine === ticket.current) setProblem(error)
+      }
+    },
+    [treeId, nodeId, show],
+  )
+  const reload = useCallback(() => read(false), [read])
+  const reloadEnd = useCallback(() => read(true), [read])
 
   useEffect(() => {
     // A node that is shown already needs no reading, only a look at it.
     if (nodeId !== null && latest.current?.nodes.some((node) => node.id === nodeId) === true) return
-    void read()
+    void read(false)
   }, [nodeId, read])
 
   useEffect(() => {
@@ -71,7 +80,7 @@ export function usePath(treeId: string, nodeId: string | null): PathHandle {
     const refresh = () => {
       if (document.visibilityState !== 'visible' || Date.now() - readAt < 5000) return
       readAt = Date.now()
-      void read()
+      void read(true)
     }
     window.addEventListener('focus', refresh)
     return () => window.removeEventListener('focus', refresh)
@@ -105,7 +114,7 @@ export function usePath(treeId: string, nodeId: string | null): PathHandle {
     [show],
   )
 
-  return { path, problem, loadingEarlier, reload: read, loadEarlier, append }
+  return { path, problem, loadingEarlier, reload, reloadEnd, loadEarlier, append }
 }
 
 async function readShown(input: { treeId: string; nodeId: string | null; reach: string | null; count: number }): Promise<ShownPath> {
@@ -125,4 +134,23 @@ async function readBackTo({ treeId, leaf, reach, count }: { treeId: string; leaf
     nodes = [...page.nodes, ...nodes]
   }
   return { tree, liveRunId, nodes, before: page.before }
+}
+
+/** The newest page put after the older nodes that are shown; null where it does not follow on any of them. */
+async function readEnd(treeId: string, shown: ShownPath): Promise<ShownPath | null> {
+  const page = await treeApi.path(treeId, { limit: firstPage })
+  const first = page.nodes[0]
+  const common = { tree: page.tree, liveRunId: page.live_run_id, aside: false }
+  if (page.before === null || first === undefined) return { ...common, nodes: page.nodes, before: page.before }
+  const at = shown.nodes.findIndex((node) => node.id === first.parent_id)
+  return at === -1 ? null : { ...common, nodes: [...shown.nodes.slice(0, at + 1), ...page.nodes], before: shown.before }
+}
+
+/** Keeps the objects of messages that have not changed, so that they are not drawn again. */
+function reuse(before: readonly NodeView[], now: NodeView[]): NodeView[] {
+  const known = new Map(before.map((node) => [node.id, node]))
+  return now.map((node) => {
+    const same = known.get(node.id)
+    return same !== undefined && (same === node || JSON.stringify(same) === JSON.stringify(node)) ? same : node
+  })
 }

@@ -27,8 +27,13 @@ export function useReadingPlace(version: unknown) {
 
   const showMessage = useCallback((nodeId: string) => {
     following.current = false
+    const outer = scroller.current
     const element = content.current?.querySelector(`[data-node-id="${nodeId}"]`)
-    element?.scrollIntoView({ block: 'center' })
+    if (outer === null || element == null) return
+    const box = element.getBoundingClientRect()
+    const view = outer.getBoundingClientRect()
+    // A long message shows its beginning, a short one stands in the middle.
+    outer.scrollTop += box.top - view.top - Math.max(24, (view.height - box.height) / 2)
   }, [])
 
   const remember = useCallback(() => {

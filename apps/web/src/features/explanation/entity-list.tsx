@@ -12,6 +12,12 @@ export function useReason(): (reason: string) => string {
   return (reason) => reasons[reason] ?? reason
 }
 
+/** What an entity is, in the reader's language where the page knows it. */
+export function useEntityLabel(): (entity: { identifier: string; label: string }) => string {
+  const { label } = useWords().why
+  return (entity) => label[entity.identifier] ?? label[entity.identifier.split('.')[0] ?? ''] ?? (entity.label === '' ? entity.identifier : entity.label)
+}
+
 type EntityListProps = { entities: Explanation['entities']; lit: number | null; onLight: (index: number | null) => void }
 
 /** Every prompt entity in the order it was sent: source, reason, trust, place, tokens, text. */
@@ -19,6 +25,7 @@ export function EntityList({ entities, lit, onLight }: EntityListProps) {
   const words = useWords()
   const format = useFormat()
   const reason = useReason()
+  const label = useEntityLabel()
   return (
     <ol className="entities">
       {entities.map((entity, index) => (
@@ -35,7 +42,7 @@ export function EntityList({ entities, lit, onLight }: EntityListProps) {
           <p className="entity-head">
             <span className={`swatch source-${entity.source}`} aria-hidden="true" />
             <span className="entity-source">{words.why.source[entity.source]}</span>
-            <span className="entity-label">{entity.label === '' ? entity.identifier : entity.label}</span>
+            <span className="entity-label" title={entity.identifier}>{label(entity)}</span>
             <span className="entity-tokens">{format.number(entity.tokens)}</span>
           </p>
           <p className="entity-facts faint">

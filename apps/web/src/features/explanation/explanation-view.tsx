@@ -4,7 +4,7 @@ import { Badge } from '../../parts/small.tsx'
 import { IconButton } from '../../parts/button.tsx'
 import { testIds } from '../../test-ids.ts'
 import { useFormat, useWords } from '../../words/words.ts'
-import { EntityList, useReason } from './entity-list.tsx'
+import { EntityList, useEntityLabel, useReason } from './entity-list.tsx'
 import { RecallSection } from './recall-section.tsx'
 import { WindowBar } from './window-bar.tsx'
 
@@ -67,6 +67,7 @@ function DroppedList({ dropped }: { dropped: Explanation['dropped'] }) {
   const words = useWords()
   const format = useFormat()
   const reason = useReason()
+  const label = useEntityLabel()
   if (dropped.length === 0) return <p className="faint">{words.why.droppedNone}</p>
   return (
     <ul className="dropped" data-testid={testIds.explanationDropped}>
@@ -74,7 +75,7 @@ function DroppedList({ dropped }: { dropped: Explanation['dropped'] }) {
         // One source may be left out twice; the list never changes.
         <li key={`${index} ${entity.identifier}`}>
           <span className="entity-source">{words.why.source[entity.source as keyof typeof words.why.source] ?? entity.source}</span>
-          <span>{entity.label === '' ? entity.identifier : entity.label}</span>
+          <span title={entity.identifier}>{label(entity)}</span>
           <span className="faint">
             {reason(entity.reason)} · {words.common.tokens(format.number(entity.tokens))}
           </span>

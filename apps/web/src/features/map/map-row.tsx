@@ -1,4 +1,5 @@
 import { memo } from 'react'
+import { plainExcerpt } from '../../parts/plain-excerpt.ts'
 import { PartialMark, Seal } from '../../parts/small.tsx'
 import { testIds } from '../../test-ids.ts'
 import { languageOfText } from '../../words/text-language.ts'
@@ -38,7 +39,7 @@ export const MapRowView = memo(function MapRowView({ row, top, here, pointed, on
           {row.node.canonical && row.node.kind === 'candidate' && <Seal size="small" />}
           {row.node.partial && <PartialMark />}
           <span className={row.node.deleted ? 'map-text map-text-deleted' : 'map-text'} lang={languageOfText(row.node.label)}>
-            {row.node.deleted ? words.deleted : row.node.label === '' ? '…' : row.node.label}
+            {row.node.deleted ? words.deleted : plainExcerpt(row.node.label) || '…'}
           </span>
           {here && <span className="map-here">{words.here}</span>}
         </button>

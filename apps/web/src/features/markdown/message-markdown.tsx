@@ -16,10 +16,10 @@ export const MessageMarkdown = memo(function MessageMarkdown({ text, base }: { t
 })
 
 /** A text that is being written: only its last block is read anew with each piece. */
-export function GrowingMarkdown({ text }: { text: string }) {
+export function GrowingMarkdown({ text, growing }: { text: string; growing: boolean }) {
   const blocks = splitBlocks(text)
   return (
-    <div className="prose" lang={languageOfText(text)}>
+    <div className={growing ? 'prose prose-growing' : 'prose'} lang={languageOfText(text)}>
       <Suspense fallback={<PlainText text={text} base={null} />}>
         {blocks.map((block, index) => (
           // A block's place is its identity: blocks are only ever added at the end.

@@ -1,4 +1,5 @@
 import type { MemoryView } from '#contracts'
+import { plainExcerpt } from '../../parts/plain-excerpt.ts'
 import { Badge, When } from '../../parts/small.tsx'
 import { Link, paths } from '../../routing/router.tsx'
 import { languageOfText } from '../../words/text-language.ts'
@@ -30,7 +31,7 @@ export function MemorySources({ memory, all = false }: { memory: MemoryView; all
     <ul className="sources">
       {shown.map((source) => (
         <li key={source.node_id}>
-          <blockquote lang={languageOfText(source.text ?? '')}>{source.text ?? words.sourceErased}</blockquote>
+          <blockquote lang={languageOfText(source.text ?? '')}>{source.text === null ? words.sourceErased : plainExcerpt(source.text)}</blockquote>
           <Link to={paths.node(source.tree_id, source.node_id)}>
             {words.source} {source.tree_title !== '' && <span className="faint">{words.inTree(source.tree_title)}</span>}
           </Link>
