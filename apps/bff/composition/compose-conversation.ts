@@ -22,6 +22,8 @@ import { TreeRepository } from '#infra/prisma/tree.repository'
 import { SeatKeeper } from '#runtime/seat/seat-keeper'
 import { RunContextProjector } from '#runtime/turn/context-projector'
 import { RunAppender } from '#runtime/turn/run-appender'
+import { MaintenanceRuns } from '#runtime/turn/maintenance-runs'
+import { RequestBuilder } from '#runtime/turn/request-builder'
 import { RunSealer } from '#runtime/turn/run-sealer'
 import { RunStreams } from '../runs/run-streams.ts'
 import type { Model } from './compose-model.ts'
@@ -38,6 +40,7 @@ export type Conversation = {
   adminRuns: AdminRuns
   verify: VerifyService
   seats: SeatKeeper
+  maintenance: MaintenanceRuns
   runStore: RunRepository
   treeStore: TreeRepository
   sources: TreeContextSources
@@ -60,37 +63,41 @@ export function composeConversation(
   const invariants = new InvariantRecord({ unitOfWork: database, log, clock })
   const sources = new TreeContextSources({ trees, personas, memories: parts.recall })
   const sprouts = new TreeSproutKeeper({ trees, log, clock })
+  const requests = new RequestBuilder({ contents, ids, model: model.choice, secrets: model.secrets })
   const projector = new RunContextProjector({
     sources,
     contents,
     clock,
-    ids,
     model: model.choice,
-    secrets: model.secrets,
+    requests,
     profile: (ownerId, profile) => profiles.keep(ownerId, profile),
   })
-  const seats = new SeatKeeper({
-    seat,
-    // One boot is one holder; on the light tier a run of any other holder is known to be dead (decision 4).
-    holder: `${hostname().slice(0, 40)}:${process.pid}:${ids.next()}`,
-    alone: config.tier === 'light',
-    deps: {
-      unitOfWork: database,
-      log,
-      runs,
-      contents,
-      sprouts,
-      appender: new RunAppender(log),
-      sealer: new RunSealer({ unitOfWork: database, log, runs, contents, sprouts, clock }),
-      projector,
-      gateway: model.gateway,
-      fanout,
-      clock,
-      ids,
-      scheduler,
-      retryDelay: model.retryDelay,
-      report: (error, runId) => logger.error({ err: error, run: runId }, 'a run met an error of ours'),
-    },
+  // One boot is one holder; on the light tier a run of any other boot is known to be dead (decision 4).
+  const boot = `${hostname().slice(0, 40)}:${process.pid}:${ids.next()}`
+  const hostDeps = {
+    unitOfWork: database,
+    log,
+    runs,
+    contents,
+    sprouts,
+    appender: new RunAppender(log),
+    sealer: new RunSealer({ unitOfWork: database, log, runs, contents, sprouts, clock }),
+    projector,
+    gateway: model.gateway,
+    fanout,
+    clock,
+    ids,
+    scheduler,
+    retryDelay: model.retryDelay,
+    report: (error: unknown, runId: string) => logger.error({ err: error, run: runId }, 'a run met an error of ours'),
+  }
+  const seats = new SeatKeeper({ seat, holder: boot, alone: config.tier === 'light', deps: hostDeps })
+  const maintenance = new MaintenanceRuns({
+    host: hostDeps,
+    requests,
+    model: model.choice,
+    holder: `${boot}:jobs`,
+    profile: (ownerId, profile) => profiles.keep(ownerId, profile),
   })
   lifecycle.addWork({
     name: 'seats',
@@ -123,6 +130,7 @@ export function composeConversation(
     adminRuns: new AdminRuns({ unitOfWork: database, runs, log, clock, service, replays, names: runs }),
     verify: new VerifyService(new ChainRepository({ database, contents }), () => clock.now().getTime()),
     seats,
+    maintenance,
     runStore: runs,
     treeStore: trees,
     sources,

@@ -3,7 +3,7 @@ import { startDemoModel } from '#model/demo/demo-model'
 import { DEFAULT_RETRY_POLICY, retryDelayMs } from '#model/retry'
 import { createTokenizers } from '#model/tokenizers'
 import type { ModelGateway } from '#kernel/ports/model-gateway'
-import type { ModelChoice } from '#runtime/turn/context-projector'
+import type { ModelChoice } from '#runtime/turn/request-builder'
 import type { Foundation } from './foundation.ts'
 
 export type Model = {

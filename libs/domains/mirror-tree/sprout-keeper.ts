@@ -5,7 +5,10 @@ import type { RunRow } from '#kernel/ports/run-store'
 import type { SproutKeeper } from '#runtime/turn/ports'
 import type { TreeStore } from './ports.ts'
 
-/** A sprout (芽体) in its tree: opened with the first durable delta, sealed with the run's end (decision 23). */
+/**
+ * A sprout (芽体) in its tree: opened with the first durable delta, sealed with the run's end (decision 23). A run without a tree, such as
+ * maintenance, has a result and no sprout.
+ */
 export class TreeSproutKeeper implements SproutKeeper {
   readonly #trees: TreeStore
   readonly #log: EventLog
@@ -18,6 +21,7 @@ export class TreeSproutKeeper implements SproutKeeper {
   }
 
   async open(run: RunRow, trust: Trust): Promise<void> {
+    if (run.tree_id === null) return
     const { treeId, questionId, candidateId } = placeOf(run)
     const question = await this.#trees.node(run.owner_id, questionId)
     if (!question) throw new MissingPlaceError(run.id)
@@ -70,6 +74,7 @@ export class TreeSproutKeeper implements SproutKeeper {
   }
 
   async seal({ run, contentId, partial }: { run: RunRow; contentId: string; partial: boolean }): Promise<void> {
+    if (run.tree_id === null) return
     const { treeId, questionId, candidateId } = placeOf(run)
     const tree = await this.#trees.lock(run.owner_id, treeId)
     if (!tree) throw new MissingPlaceError(run.id)

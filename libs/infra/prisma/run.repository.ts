@@ -234,7 +234,7 @@ export class RunRepository implements RunStore {
     return rows.length === 1
   }
 
-  async pinPersona(runId: string, personaVersionId: string, profileVersionId: string): Promise<void> {
+  async pinPersona(runId: string, personaVersionId: string | null, profileVersionId: string): Promise<void> {
     await this.#database.execute('UPDATE runs SET persona_version_id = $2::uuid, profile_version_id = $3::uuid WHERE id = $1::uuid', [
       runId,
       personaVersionId,

@@ -82,7 +82,7 @@ export interface RunStore {
   end(run: { id: string; fence: number; state: 'finished' | 'interrupted' | 'failed'; reason: string | null }): Promise<boolean>
   /** Locks the run row under its fence inside a unit of work; false when somebody else has it. */
   holdFence(runId: string, fence: number): Promise<boolean>
-  pinPersona(runId: string, personaVersionId: string, profileVersionId: string): Promise<void>
+  pinPersona(runId: string, personaVersionId: string | null, profileVersionId: string): Promise<void>
   isKilled(run: Pick<RunRow, 'owner_id' | 'character_id'>): Promise<boolean>
 
   insertCommand(command: { id: string; run_id: string; owner_id: string; kind: 'cancel' | 'steer'; content_id: string | null }): Promise<void>

@@ -1,4 +1,4 @@
-import type { BudgetAxis, ContentDigest, EventPayload, FailCode, FinishReason, ForbiddenRule, InterruptReason } from '#contracts'
+import type { BudgetAxis, ContentDigest, EventPayload, FailCode, FinishReason, ForbiddenRule, InterruptReason, ModelPurpose } from '#contracts'
 
 /** Hard limits of a run (K6); null = honestly not promised. Only ever lowered. */
 export type RunLimits = { max_turns: number; max_wall_ms: number; max_tokens: number | null; max_tries: number; max_steers: number }
@@ -17,6 +17,7 @@ export type RunCommand =
       projection: Projection
       content_digests: ContentDigest[]
       effect_id: string
+      purpose: ModelPurpose
       request_digest: string
       model: string
       reserved_tokens: number

@@ -31,6 +31,7 @@ const projected: RunCommand = {
   },
   content_digests: [],
   effect_id: id(3),
+  purpose: 'answer',
   request_digest: digest,
   model: 'test',
   reserved_tokens: 60,

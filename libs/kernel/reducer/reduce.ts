@@ -111,7 +111,7 @@ function requestModel(state: RunLoopState, command: Extract<RunCommand, { tag: '
     id: command.effect_id,
     reserved_tokens: command.reserved_tokens,
     request_digest: command.request_digest,
-    purpose: 'answer' as const,
+    purpose: command.purpose,
   }
   return {
     state: { ...state, phase: 'streaming', tries: 1, effect },

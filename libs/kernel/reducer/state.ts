@@ -1,3 +1,4 @@
+import type { ModelPurpose } from '#contracts'
 import type { RunLimits } from './commands.ts'
 
 /** Part of REDUCER versions: a suspended run resumes only under a supported one (decision 15). */
@@ -21,7 +22,7 @@ export type RunLoopState = {
   part_kind: 'text' | 'reasoning' | null
   steers: { command_id: string; content_id: string; digest: string }[]
   spent_tokens: number
-  effect: { id: string; reserved_tokens: number; request_digest: string; purpose: 'answer' } | null
+  effect: { id: string; reserved_tokens: number; request_digest: string; purpose: ModelPurpose } | null
   limits: RunLimits
 }
 

@@ -6,7 +6,7 @@ import type { RunRow } from '#kernel/ports/run-store'
 import type { FoldSegment, FoldSteer } from './fold-answer.ts'
 
 /** What is pinned when a run starts (decision 21). */
-export type RunPin = { personaVersionId: string; profileVersionId: string; profileHash: string; bundle: string; limits: RunLimits }
+export type RunPin = { personaVersionId: string | null; profileVersionId: string; profileHash: string; bundle: string; limits: RunLimits }
 
 /** Content that an event refers to and that is stored in the same transaction; its digest is already in the event. */
 export type PendingContent = NewContent & { id: string; salt: Uint8Array }

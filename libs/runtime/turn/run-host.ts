@@ -288,7 +288,7 @@ export class RunHost implements RunEffects {
     const abort = new AbortController()
     this.#abort = abort
     const usage = { prompt_tokens: request.promptTokens, completion_tokens: 0, estimated: true }
-    for await (const event of this.#deps.gateway.stream({ body: request.body, bodyText: request.bodyText, purpose: 'answer', signal: abort.signal })) {
+    for await (const event of this.#deps.gateway.stream({ body: request.body, bodyText: request.bodyText, purpose: request.command.purpose, signal: abort.signal })) {
       if (abort.signal.aborted) return
       await this.#take(event, usage)
     }

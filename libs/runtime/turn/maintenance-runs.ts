@@ -1,0 +1,230 @@
+import { toSlug } from '#contracts'
+import type { ModelPurpose, Trust } from '#contracts'
+import type { JsonObject } from '#kernel/ports/model-gateway'
+import type { RunRow } from '#kernel/ports/run-store'
+import { EMPTY_HEAD } from '#kernel/record/chain'
+import type { RunLimits } from '#kernel/reducer/commands'
+import { assemble } from '../prompt/assemble.ts'
+import type { PromptEntity, PromptReadings } from '../prompt/entity.ts'
+import { ContextOverflowError } from '../prompt/prompt-errors.ts'
+import { BUNDLE } from './context-projector.ts'
+import type { ContextProjector, ReadyRequest, RefusedRequest, RunPin } from './ports.ts'
+import { refused } from './request-builder.ts'
+import type { ModelChoice, RequestBuilder } from './request-builder.ts'
+import { RunHost } from './run-host.ts'
+import type { RunHostDeps } from './run-host.ts'
+
+/** A maintenance run has one turn and a fixed budget (spec/2 "Events"). */
+export const MAINTENANCE_LIMITS: RunLimits = { max_turns: 1, max_wall_ms: 3 * 60_000, max_tokens: null, max_tries: 3, max_steers: 0 }
+
+const HEARTBEAT_MS = 5_000
+
+/** One model call of a job: what it is told, and from which contents that was made. */
+export type MaintenanceRequest = {
+  ownerId: string
+  characterId: string
+  purpose: Exclude<ModelPurpose, 'answer'>
+  system: string
+  user: string
+  responseFormat: { name: string; schema: JsonObject }
+  derivedFrom: readonly string[]
+  trust: Trust
+  /** Tokens kept for the answer. */
+  replyTokens: number
+}
+
+/** The run ended without an answer; `code` is its reason, for the record and the next attempt. */
+export class MaintenanceFailedError extends Error {
+  readonly runId: string
+  readonly code: string
+
+  constructor(runId: string, code: string) {
+    super(`maintenance run ${runId} ended without an answer: ${code}`)
+    this.name = 'MaintenanceFailedError'
+    this.runId = runId
+    this.code = code
+  }
+}
+
+export type MaintenanceDeps = {
+  host: RunHostDeps
+  requests: RequestBuilder
+  model: ModelChoice
+  /** Shares the boot's name, so that a dead boot's runs are known. */
+  holder: string
+  profile(ownerId: string, profile: Record<string, string | number | null>): Promise<{ versionId: string; hash: string }>
+}
+
+/**
+ * Model calls of jobs as runs of their own: own stream and fence, recorded context, the same assertion and gate as an answer's, no seat and
+ * no place in a tree (spec/2 "Events", M10).
+ */
+export class MaintenanceRuns {
+  readonly #deps: MaintenanceDeps
+
+  constructor(deps: MaintenanceDeps) {
+    this.#deps = deps
+  }
+
+  /** Asks the model once. Throws MaintenanceFailedError. */
+  async ask(request: MaintenanceRequest): Promise<{ text: string; runId: string }> {
+    const { host: deps, holder } = this.#deps
+    const run = await this.#request(request)
+    const claimed = await deps.runs.claimUnseated(run.runId, holder)
+    if (!claimed) throw new MaintenanceFailedError(run.runId, 'not_claimed')
+    const host = new RunHost({ run: claimed, head: run.head, lastPublicSeq: 1, deps: { ...deps, projector: this.#projector(request) } })
+    const stop = this.#keepAlive(host)
+    try {
+      await host.drive()
+    } finally {
+      stop()
+    }
+    const ended = await deps.runs.get(run.runId)
+    const content = claimed.candidate_id === null ? undefined : (await deps.contents.get([claimed.candidate_id])).get(claimed.candidate_id)
+    if (ended?.state !== 'finished' || !content || content.body === null) {
+      throw new MaintenanceFailedError(run.runId, ended?.reason ?? ended?.state ?? 'gone')
+    }
+    return { text: textOf(content.body, content.layout?.parts ?? []), runId: run.runId }
+  }
+
+  async #request({ ownerId, characterId }: MaintenanceRequest) {
+    const { unitOfWork, runs, log, ids, clock } = this.#deps.host
+    const runId = ids.next()
+    const resultId = ids.next()
+    return unitOfWork.run(async () => {
+      await runs.insert({
+        id: runId,
+        owner_id: ownerId,
+        kind: 'maintenance',
+        seated: false,
+        character_id: characterId,
+        tree_id: null,
+        question_id: null,
+        candidate_id: resultId,
+        trace_id: ids.next(),
+        settings: { seed: ids.seed() },
+        queueExpiresAt: null,
+      })
+      const [requested] = await log.append({
+        stream: `run:${runId}`,
+        ownerId,
+        events: [
+          {
+            type: 'run.requested',
+            payload: { kind: 'maintenance', tree_id: null, question_id: null, candidate_id: resultId, parent_run_id: null, ticket: null },
+            run_id: runId,
+            character_id: characterId,
+            actor: 'job',
+            at: clock.now().toISOString(),
+            cause: { tag: 'job' },
+          },
+        ],
+      })
+      return { runId, head: requested ? { seq: requested.seq, hash: requested.hash } : EMPTY_HEAD }
+    })
+  }
+
+  #keepAlive(host: RunHost): () => void {
+    const { runs, scheduler, report } = this.#deps.host
+    let cancel: () => void = () => undefined
+    const beat = (): void => {
+      runs
+        .heartbeat(this.#deps.holder)
+        .then((alive) => {
+          if (!alive.some((run) => run.id === host.run.id && run.fence === host.run.fence)) host.fence()
+          else cancel = scheduler.after(HEARTBEAT_MS, beat)
+        })
+        .catch((error: unknown) => report(error, host.run.id))
+    }
+    cancel = scheduler.after(HEARTBEAT_MS, beat)
+    return () => cancel()
+  }
+
+  #projector(request: MaintenanceRequest): ContextProjector {
+    const { model, profile, requests, host } = this.#deps
+    return {
+      countTokens: (text) => model.countTokens(text),
+      pin: async (run): Promise<RunPin> => {
+        const resolved = await profile(run.owner_id, { bundle: BUNDLE, model: model.model, purpose: request.purpose, ...MAINTENANCE_LIMITS })
+        return { personaVersionId: null, profileVersionId: resolved.versionId, profileHash: resolved.hash, bundle: BUNDLE, limits: MAINTENANCE_LIMITS }
+      },
+      project: async ({ run, turn }): Promise<ReadyRequest | RefusedRequest> => {
+        const readings: PromptReadings = { now: host.clock.now().toISOString(), zone: 'UTC', utcOffsetMinutes: 0, seed: run.settings.seed }
+        try {
+          return await requests.build({
+            run,
+            turn,
+            assembly: assemble({
+              entities: entitiesOf(request),
+              conversation: [],
+              window: model.windowTokens,
+              reserve: request.replyTokens,
+              toolTokens: 0,
+              countTokens: model.countTokens,
+              readings,
+              chatKey: run.id,
+              values: { char: nameless, user: nameless },
+            }),
+            frame: this.#frame(run, request),
+            readings,
+            realmKind: null,
+            writes: ['memory'],
+            purpose: request.purpose,
+            nodes: [],
+            cited: new Map(),
+            recalled: { auditId: null, facts: [] },
+          })
+        } catch (error) {
+          if (error instanceof ContextOverflowError) return refused('context_overflow', null)
+          throw error
+        }
+      },
+    }
+  }
+
+  #frame(run: RunRow, { responseFormat, replyTokens }: MaintenanceRequest): string {
+    return JSON.stringify({
+      model: this.#deps.model.model,
+      stream: true,
+      stream_options: { include_usage: true },
+      max_tokens: replyTokens,
+      temperature: 0,
+      seed: run.settings.seed,
+      response_format: { type: 'json_schema', json_schema: { name: toSlug(responseFormat.name), schema: responseFormat.schema } },
+    })
+  }
+}
+
+const nameless = { text: '', trust: 'trusted' as const, contentIds: [] }
+
+function entitiesOf(request: MaintenanceRequest): PromptEntity[] {
+  const common = {
+    source: 'system_contract' as const,
+    expand: false,
+    sourceId: null,
+    contentRef: null,
+    priority: 1_000,
+    forbidOverride: true,
+    reason: request.purpose,
+  }
+  return [
+    { ...common, identifier: `${request.purpose}.instructions`, role: 'system', position: { at: 'relative', rank: 0 }, text: request.system, derivedFrom: [], trust: 'trusted' },
+    {
+      ...common,
+      identifier: `${request.purpose}.material`,
+      role: 'user',
+      source: 'conversation',
+      position: { at: 'relative', rank: 10 },
+      text: request.user,
+      derivedFrom: request.derivedFrom,
+      trust: request.trust,
+    },
+  ]
+}
+
+function textOf(body: string, parts: readonly { kind: string; from: number; to: number }[]): string {
+  return parts
+    .filter((part) => part.kind === 'text')
+    .map((part) => body.slice(part.from, part.to))
+    .join('')
+}

@@ -1,0 +1,208 @@
+import { toSlug } from '#contracts'
+import type { ContentDigest, EventPayload, ModelPurpose } from '#contracts'
+import { FORBIDDEN_POLICY_VERSION, judgeRequest } from '#kernel/gate/forbidden-gate'
+import type { ReferenceFacts, RunFacts } from '#kernel/gate/forbidden-gate'
+import type { Ids } from '#kernel/ports/clock'
+import type { ContentStore, StoredContent } from '#kernel/ports/content-store'
+import type { ChatRequestBody } from '#kernel/ports/model-gateway'
+import type { RunRow } from '#kernel/ports/run-store'
+import { saltedDigest } from '#kernel/record/chain'
+import { rebuildRequest } from '../projection/rebuild-request.ts'
+import { renderRequest } from '../projection/render-request.ts'
+import { requestDigest } from '../projection/request-digest.ts'
+import type { Assembly } from '../prompt/assemble.ts'
+import type { CountTokens, PromptReadings } from '../prompt/entity.ts'
+import type { RecallAnswer, SourceNode } from './context-sources.ts'
+import { DerivedCache } from './derived-cache.ts'
+import { loadedNode, loadedText } from './load-references.ts'
+import type { PendingContent, ReadyRequest, RefusedRequest } from './ports.ts'
+
+/** What the instance's model is and allows. Tokens. */
+export type ModelChoice = { model: string; windowTokens: number; replyTokens: number; tokenizerId: string; countTokens: CountTokens }
+
+export type RequestBuilderDeps = {
+  contents: ContentStore
+  ids: Ids
+  model: ModelChoice
+  /** Keys and tokens of this instance, which no request may hold. */
+  secrets(): readonly string[]
+}
+
+/** Contents loaded for a request, those still to be stored, and where each derived text of the assembly stands. */
+type StoredTexts = { loaded: Map<string, StoredContent>; pending: PendingContent[]; derived: { contentId: string; digest: string }[] }
+
+export type BuildInput = {
+  run: RunRow
+  turn: number
+  assembly: Assembly
+  /** The request body without its messages, as JSON text. */
+  frame: string
+  readings: PromptReadings
+  realmKind: string | null
+  writes: RunFacts['writes']
+  purpose: ModelPurpose
+  nodes: readonly SourceNode[]
+  /** Contents that were loaded already. */
+  cited: ReadonlyMap<string, StoredContent>
+  recalled: Pick<RecallAnswer, 'auditId' | 'facts'>
+}
+
+/**
+ * From an assembly to a request that may be sent: its texts stored or referenced, the projection recorded by reference, the forbidden gate
+ * asked, and the whole rebuilt from the references and compared byte for byte (M8, M10). For every model call of every kind of run.
+ */
+export class RequestBuilder {
+  readonly #deps: RequestBuilderDeps
+  readonly #derived = new DerivedCache()
+
+  constructor(deps: RequestBuilderDeps) {
+    this.#deps = deps
+  }
+
+  async build(input: BuildInput): Promise<ReadyRequest | RefusedRequest> {
+    const stored = await this.#storedTexts(input)
+    return this.#request(input, stored)
+  }
+
+  /** Every text that is sent and is no node's: already stored, remembered as stored, or to be stored with the projection. */
+  async #storedTexts({ run, assembly, cited, recalled }: BuildInput): Promise<StoredTexts> {
+    const { contents, ids } = this.#deps
+    const remembered = assembly.derived.map((text) => this.#derived.find(run.owner_id, text.text, text.derivedFrom))
+    const referenced = assembly.pieces.flatMap((piece) => (piece.kind === 'content' && 'content_id' in piece.ref ? [piece.ref.content_id] : []))
+    const loaded = await contents.get([
+      ...remembered.flatMap((entry) => entry?.contentId ?? []),
+      ...referenced,
+      ...recalled.facts.map((fact) => fact.contentId),
+    ])
+    for (const [id, content] of cited) loaded.set(id, content)
+    const pending: PendingContent[] = []
+    const derived = assembly.derived.map((text, index) => {
+      const known = remembered[index]
+      const content = known ? loaded.get(known.contentId) : undefined
+      if (known && content && !content.erased) return known
+      if (known) {
+        // It was erased meanwhile: this request does not refer to it.
+        loaded.delete(known.contentId)
+        this.#derived.forget(run.owner_id, text.text, text.derivedFrom)
+      }
+      const salt = ids.bytes(32)
+      const entry = { contentId: ids.next(), digest: hex(saltedDigest(salt, text.text)) }
+      pending.push({ id: entry.contentId, owner_id: run.owner_id, media_type: 'text/plain', content: text.text, salt, derived_from: text.derivedFrom })
+      return entry
+    })
+    return { loaded, pending, derived }
+  }
+
+  #request(input: BuildInput, stored: StoredTexts): ReadyRequest | RefusedRequest {
+    const { run, turn, assembly, frame, readings, recalled } = input
+    const { model, ids, secrets } = this.#deps
+    const frameSalt = ids.bytes(32)
+    const framePending: PendingContent = { id: ids.next(), owner_id: run.owner_id, media_type: 'application/json', content: frame, salt: frameSalt }
+    const pieces = assembly.pieces.map((piece) => {
+      if (piece.kind === 'path') return piece
+      const ref = 'derived' in piece.ref ? stored.derived[piece.ref.derived] : { contentId: piece.ref.content_id, digest: piece.ref.digest }
+      if (!ref) throw new Error('a derived text was not stored')
+      return { kind: 'content' as const, role: piece.role, content_id: ref.contentId, digest: ref.digest }
+    })
+    const projection: EventPayload<'context.projected'> = {
+      turn,
+      layout_version: assembly.layoutVersion,
+      frame_content_id: framePending.id,
+      frame_digest: hex(saltedDigest(frameSalt, frame)),
+      pieces,
+      entities: assembly.entities.map(({ recorded, derived }) => ({
+        ...recorded,
+        content_id: derived === null ? recorded.content_id : (stored.derived[derived]?.contentId ?? null),
+      })),
+      dropped: assembly.dropped,
+      tokens: assembly.tokens,
+      tokenizer: toSlug(model.tokenizerId),
+      trust: assembly.trust,
+      readings: { now: readings.now, zone: readings.zone, utc_offset_minutes: readings.utcOffsetMinutes, seed: readings.seed },
+      recall_audit_id: recalled.auditId,
+    }
+    const contents = [...stored.pending, framePending]
+    const bodyText = renderRequest({ frame, messages: assembly.messages, layoutVersion: assembly.layoutVersion })
+
+    const judgement = judgeRequest({
+      owner: run.owner_id,
+      run: { kind: run.kind, writes: input.writes },
+      treeRealm: input.realmKind,
+      references: factsOf(input, stored),
+      bodyText,
+      secrets: secrets(),
+    })
+    if (judgement.verdict === 'forbidden') return refused('forbidden', judgement.rule)
+
+    const rebuilt = rebuildRequest(projection, this.#loader(input.nodes, stored.loaded, contents))
+    if (rebuilt.result !== 'rebuilt' || rebuilt.bodyText !== bodyText) return refused('rebuild_mismatch', null)
+
+    assembly.derived.forEach((text, index) => {
+      const entry = stored.derived[index]
+      if (entry) this.#derived.remember(run.owner_id, text.text, text.derivedFrom, entry)
+    })
+    return {
+      command: {
+        tag: 'context_projected',
+        projection,
+        content_digests: contentDigests(projection),
+        effect_id: ids.next(),
+        purpose: input.purpose,
+        request_digest: requestDigest(projection),
+        model: toSlug(model.model),
+        reserved_tokens: assembly.tokens.used + model.replyTokens,
+        policy_version: FORBIDDEN_POLICY_VERSION,
+      },
+      contents,
+      body: JSON.parse(bodyText) as ChatRequestBody,
+      bodyText,
+      promptTokens: assembly.tokens.used,
+    }
+  }
+
+  #loader(nodes: readonly SourceNode[], loaded: Map<string, StoredContent>, pending: readonly PendingContent[]) {
+    const waiting = new Map(pending.map((content) => [content.id, content]))
+    const position = new Map(nodes.map((node, index) => [node.node_id, index]))
+    return {
+      content: (id: string) => {
+        const fresh = waiting.get(id)
+        if (fresh && typeof fresh.content === 'string') return { text: fresh.content, digest: hex(saltedDigest(fresh.salt, fresh.content)) }
+        const content = loaded.get(id)
+        return content === undefined ? undefined : loadedText(content)
+      },
+      path: (range: { from_node_id: string; to_node_id: string }) => {
+        const from = position.get(range.from_node_id)
+        const to = position.get(range.to_node_id)
+        return from === undefined || to === undefined ? undefined : nodes.slice(from, to + 1).map(loadedNode)
+      },
+    }
+  }
+}
+
+/** What the gate reads of each reference: structure, never wording. */
+function factsOf({ run, nodes, recalled, realmKind }: BuildInput, stored: StoredTexts): ReferenceFacts[] {
+  const recalledIds = new Set(recalled.facts.map((fact) => fact.contentId))
+  return [
+    ...nodes.map((node): ReferenceFacts => ({ owner: node.owner_id, source: 'conversation', realm: null, tombstoned: false })),
+    ...recalled.facts.map((fact): ReferenceFacts => ({ owner: fact.ownerId, source: 'memory', realm: fact.realm, tombstoned: fact.tombstoned })),
+    ...[...stored.loaded.values()]
+      .filter((content) => !recalledIds.has(content.id))
+      .map((content): ReferenceFacts => ({ owner: content.owner_id, source: 'persona_anchor', realm: realmKind, tombstoned: content.erased })),
+    { owner: run.owner_id, source: 'owner_instruction', realm: null, tombstoned: false },
+  ]
+}
+
+export function hex(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('hex')
+}
+
+export function refused(code: RefusedRequest['command']['code'], rule: RefusedRequest['command']['rule']): RefusedRequest {
+  return { command: { tag: 'context_refused', code, rule, policy_version: FORBIDDEN_POLICY_VERSION } }
+}
+
+function contentDigests(projection: EventPayload<'context.projected'>): ContentDigest[] {
+  return [
+    { content_id: projection.frame_content_id, digest: projection.frame_digest },
+    ...projection.pieces.flatMap((piece) => (piece.kind === 'content' ? [{ content_id: piece.content_id, digest: piece.digest }] : [])),
+  ]
+}
