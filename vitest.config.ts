@@ -8,7 +8,8 @@ export default defineConfig({
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 30_000,
-    hookTimeout: 60_000,
+    // The first hook that wants a database makes the snapshot that all others copy, on a machine that may be busy.
+    hookTimeout: 180_000,
     projects: [
       { extends: true, test: { name: 'unit', include: ['libs/**/*.spec.ts', 'apps/**/*.spec.ts'], exclude: ['apps/web/**', ...full] } },
       {
