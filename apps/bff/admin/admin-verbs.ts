@@ -3,6 +3,8 @@ import type { OwnerView } from '#contracts'
 import { sessionScopes } from '#domains/identity/principal'
 import type { System } from '../composition/compose-system.ts'
 import { signinLink } from '../session/signin-link.ts'
+import { replay, verify } from './record-verbs.ts'
+import { UsageError } from './usage-error.ts'
 
 /** What a verb works on: a system, and the address at which people reach it. */
 export type AdminContext = { system: System; baseUrl: string; note: (text: string) => void }
@@ -16,10 +18,7 @@ export type AdminVerb = {
   run: (context: AdminContext, options: Readonly<Record<string, string>>) => Promise<VerbAnswer>
 }
 
-/** The options do not say what the verb needs. */
-export class UsageError extends Error {
-  override readonly name = 'UsageError'
-}
+export { UsageError }
 
 const token: AdminVerb = {
   usage: 'token --name NAME [--owner NAME] [--scopes read,write,approve,admin]   prints a fresh API token',
@@ -50,7 +49,7 @@ const migrate: AdminVerb = {
 }
 
 /** Everything that can be asked of Lingtai from a shell, by name. */
-export const adminVerbs: Readonly<Record<string, AdminVerb>> = { token, signin, migrate }
+export const adminVerbs: Readonly<Record<string, AdminVerb>> = { token, signin, verify, replay, migrate }
 
 /** Runs a verb. Throws UsageError for one that is unknown or lacks an option. */
 export async function runVerb(context: AdminContext, { verb, options }: { verb: string; options: Readonly<Record<string, string>> }): Promise<VerbAnswer> {

@@ -56,6 +56,15 @@ export class ReplayService {
     }
   }
 
+  /** Every context that a run was given, rebuilt and compared. */
+  async everyTurn(run: RunRow): Promise<{ turn: number; result: ProjectedContext['result'] }[]> {
+    const events = await this.#deps.log.read(`run:${run.id}`, { types: ['llm.requested'] })
+    const turns = new Set(events.map((event) => (event.record.payload as EventPayload<'llm.requested'>).turn))
+    const results: { turn: number; result: ProjectedContext['result'] }[] = []
+    for (const turn of turns) results.push({ turn, result: (await this.#replay(run, turn)).replayed.result })
+    return results
+  }
+
   async #replay(run: RunRow, turn: number | undefined): Promise<{ recorded: Recorded; replayed: Replayed; loaded: Awaited<ReturnType<typeof loadReferences>> }> {
     const recorded = await this.#recorded(run, turn)
     const loaded = await loadReferences({
