@@ -24,8 +24,8 @@ export type MaintenanceRequest = {
   ownerId: string
   characterId: string
   purpose: Exclude<ModelPurpose, 'answer'>
-  system: string
-  user: string
+  /** In order; the instance's own instructions are the system's. */
+  messages: readonly { role: 'system' | 'user' | 'assistant'; content: string }[]
   responseFormat: { name: string; schema: JsonObject }
   derivedFrom: readonly string[]
   trust: Trust
@@ -197,29 +197,26 @@ export class MaintenanceRuns {
 
 const nameless = { text: '', trust: 'trusted' as const, contentIds: [] }
 
+/** Instructions are ours; everything else carries the trust of what it was made from. */
 function entitiesOf(request: MaintenanceRequest): PromptEntity[] {
-  const common = {
-    source: 'system_contract' as const,
-    expand: false,
-    sourceId: null,
-    contentRef: null,
-    priority: 1_000,
-    forbidOverride: true,
-    reason: request.purpose,
-  }
-  return [
-    { ...common, identifier: `${request.purpose}.instructions`, role: 'system', position: { at: 'relative', rank: 0 }, text: request.system, derivedFrom: [], trust: 'trusted' },
-    {
-      ...common,
-      identifier: `${request.purpose}.material`,
-      role: 'user',
-      source: 'conversation',
-      position: { at: 'relative', rank: 10 },
-      text: request.user,
-      derivedFrom: request.derivedFrom,
-      trust: request.trust,
-    },
-  ]
+  return request.messages.map((message, index): PromptEntity => {
+    const isOurs = message.role === 'system'
+    return {
+      identifier: `${request.purpose}.${index}`,
+      role: message.role,
+      source: isOurs ? 'system_contract' : 'conversation',
+      position: { at: 'relative', rank: index },
+      text: message.content,
+      expand: false,
+      sourceId: null,
+      contentRef: null,
+      derivedFrom: isOurs ? [] : request.derivedFrom,
+      trust: isOurs ? 'trusted' : request.trust,
+      priority: 1_000,
+      forbidOverride: true,
+      reason: request.purpose,
+    }
+  })
 }
 
 function textOf(body: string, parts: readonly { kind: string; from: number; to: number }[]): string {
