@@ -16,6 +16,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'light',
+          globalSetup: 'test/support/database-global-setup.ts',
           include: ['test/{light,ports,invariants,story,structure}/**/*.spec.ts'],
           exclude: full,
         },

@@ -7,7 +7,8 @@ import pg from 'pg'
 import { type LightDatabase, type LightDatabaseIncident, type LightDatabaseOptions, openLightDatabase } from '#infra/pglite/light-database'
 import { databaseSnapshot } from './database-snapshot.ts'
 
-const PROJECT_MIGRATIONS = fileURLToPath(new URL('../../prisma/migrations', import.meta.url))
+/** The migrations that the project ships. */
+export const PROJECT_MIGRATIONS = fileURLToPath(new URL('../../prisma/migrations', import.meta.url))
 
 /** Two small migrations, with some of what Prisma's schema language cannot say, for tests of the database itself. */
 export const FIXTURE_MIGRATIONS = fileURLToPath(new URL('../light/fixtures/migrations', import.meta.url))
