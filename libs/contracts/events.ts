@@ -116,7 +116,7 @@ const definitions = {
       recall_audit_id: Id.nullable(),
     }),
   },
-  rewrite: { version: 1, visibility: 'audit', stream: 'run', payload: z.object({ plugin: Slug, plugin_version: Slug, patch_content_id: Id }) },
+  rewrite: { version: 1, visibility: 'audit', stream: 'run', reserved: true, payload: z.object({ plugin: Slug, plugin_version: Slug, patch_content_id: Id }) },
   veto: { version: 1, visibility: 'audit', stream: 'run', payload: z.object({ plugin: Slug, node: Slug, reason: Slug }) },
   'llm.requested': {
     version: 1,
@@ -203,7 +203,7 @@ const definitions = {
     stream: 'run',
     payload: z.object({ gate: Slug, verdict: z.enum(['autonomous', 'rule_bound', 'ask', 'forbidden']), rule: ForbiddenRule.nullable(), policy_version: z.int() }),
   },
-  'command.accepted': { version: 1, visibility: 'internal', stream: 'run', payload: z.object({ tag: Slug }) },
+  'command.accepted': { version: 1, visibility: 'internal', stream: 'run', reserved: true, payload: z.object({ tag: Slug }) },
   // tree stream
   'tree.created': { version: 1, visibility: 'internal', stream: 'tree', payload: z.object({ realm_id: Id, root_node_id: Id, character_ids: z.array(Id) }) },
   'node.added': {
