@@ -23,6 +23,8 @@ export function run({ command, args, env = process.env, cwd = root, capture = fa
     const listeners = forwarded.map((signal) => {
       const listener = () => {
         stoppedBy = signal
+        // Ctrl-C reaches the child from the terminal itself; a second one would mean "at once".
+        if (signal === 'SIGINT' && process.stdin.isTTY && !capture) return
         // A set-up step is safe to cut short and may not listen (npm does not); a command of the person's ends in its own way.
         child.kill(capture ? 'SIGKILL' : signal)
       }

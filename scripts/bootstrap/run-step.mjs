@@ -2,6 +2,7 @@
 // the person's stderr as descriptor 3. The work itself runs inside this process wherever that is possible, so that the
 // lock lasts exactly as long as the work, even when everything around it is killed.
 import { writeSync } from 'node:fs'
+import { stripVTControlCharacters } from 'node:util'
 import { become } from './become.mjs'
 import { contentHash } from './content-hash.mjs'
 import { takeLock } from './lock.mjs'
@@ -48,6 +49,6 @@ process.on('exit', (code) => {
 try {
   await work[name]()
 } catch (error) {
-  process.stderr.write(`${error instanceof Error ? error.message : error}\n`)
+  process.stderr.write(`${stripVTControlCharacters(error instanceof Error ? error.message : String(error))}\n`)
   process.exit(1)
 }

@@ -16,7 +16,7 @@ export async function bringUpToDate(names) {
     const { code, output } = await run({
       command: process.execPath,
       args: [at('scripts/bootstrap/run-step.mjs'), name],
-      env: { ...process.env, LINGTAI_PARENT: String(process.pid), NO_COLOR: '1' },
+      env: { ...process.env, LINGTAI_PARENT: String(process.pid) },
       capture: true,
     })
     if (code !== 0) throw new SetUpError({ what: `the step "${name}" ended with exit code ${code}.`, todo: step.todo, output })
