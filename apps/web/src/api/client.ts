@@ -73,7 +73,13 @@ export async function request<T>(path: string, options: RequestOptions = {}): Pr
   for (let attempt = 0; ; attempt += 1) {
     const delay = retryDelays[attempt]
     try {
-      const response = await fetch(withQuery(path, options.query), { method, headers, body, signal: options.signal, credentials: 'same-origin' })
+      const response = await fetch(withQuery(path, options.query), {
+        method,
+        headers,
+        body,
+        signal: options.signal,
+        credentials: 'same-origin',
+      })
       if (response.ok) return (response.status === 204 ? undefined : await response.json()) as T
       const problem = await problemOf(response)
       if (problem.status === 503 && delay !== undefined) {
@@ -97,8 +103,17 @@ export async function problemOf(response: Response): Promise<Problem> {
     const body: unknown = await response.json().catch(() => null) // a broken body falls through to the problem made below
     if (typeof body === 'object' && body !== null && 'code' in body && 'status' in body) return body as Problem
   }
-  const code: ErrorCode = response.status === 503 || response.status === 502 ? 'unavailable' : response.status === 404 ? 'not_found' : 'internal_error'
-  return { type: 'about:blank', title: response.statusText, status: response.status, code, detail: `${response.status} ${response.statusText}`, action: '', trace_id: '' }
+  const code: ErrorCode =
+    response.status === 503 || response.status === 502 ? 'unavailable' : response.status === 404 ? 'not_found' : 'internal_error'
+  return {
+    type: 'about:blank',
+    title: response.statusText,
+    status: response.status,
+    code,
+    detail: `${response.status} ${response.statusText}`,
+    action: '',
+    trace_id: '',
+  }
 }
 
 function pause(milliseconds: number, signal?: AbortSignal): Promise<void> {

@@ -54,23 +54,30 @@ export const sessionApi = {
   createToken: (name: string, scopes: TokenScope[]) => request<CreatedToken>('/v1/tokens', { method: 'POST', json: { name, scopes } }),
   revokeToken: (id: string) => request<void>(`/v1/tokens/${id}`, { method: 'DELETE' }),
   personas: () => request<Items<UserPersonaView>>('/v1/personas'),
-  createPersona: (name: string, description: string) => request<UserPersonaView>('/v1/personas', { method: 'POST', json: { name, description } }),
+  createPersona: (name: string, description: string) =>
+    request<UserPersonaView>('/v1/personas', { method: 'POST', json: { name, description } }),
 }
 
 export const characterApi = {
   list: () => request<Page<CharacterView>>('/v1/characters', { query: { limit: 200 } }),
   read: (id: string) => request<CharacterView>(`/v1/characters/${id}`),
   create: (fields: CreateCharacter) => request<CharacterView>('/v1/characters', { method: 'POST', json: fields }),
-  importCard: (file: Blob, type: string) => request<ImportedCharacter>('/v1/characters/import', { method: 'POST', raw: { body: file, type } }),
+  importCard: (file: Blob, type: string) =>
+    request<ImportedCharacter>('/v1/characters/import', { method: 'POST', raw: { body: file, type } }),
   accept: (id: string) => request<CharacterView>(`/v1/characters/${id}/accept`, { method: 'POST' }),
   remove: (id: string) => request<void>(`/v1/characters/${id}`, { method: 'DELETE' }),
   versions: (id: string) => request<Items<CharacterVersionView>>(`/v1/characters/${id}/versions`),
-  addVersion: (id: string, fields: CreateCharacterVersion) => request<CharacterView>(`/v1/characters/${id}/versions`, { method: 'POST', json: fields }),
+  addVersion: (id: string, fields: CreateCharacterVersion) =>
+    request<CharacterView>(`/v1/characters/${id}/versions`, { method: 'POST', json: fields }),
   realms: () => request<Items<RealmView>>('/v1/realms'),
   createRealm: (kind: string, name: string) => request<RealmView>('/v1/realms', { method: 'POST', json: { kind, name } }),
   lorebooks: () => request<Items<LorebookView>>('/v1/lorebooks'),
   importLorebook: (file: Blob, characterId: string) =>
-    request<ImportedLorebook>('/v1/lorebooks/import', { method: 'POST', query: { character_id: characterId }, raw: { body: file, type: 'application/json' } }),
+    request<ImportedLorebook>('/v1/lorebooks/import', {
+      method: 'POST',
+      query: { character_id: characterId },
+      raw: { body: file, type: 'application/json' },
+    }),
   avatarUrl: (id: string, version: number) => `/v1/characters/${id}/avatar?v=${version}`,
   exportUrl: (id: string, format: 'json-v2' | 'json-v3' | 'png') => `/v1/characters/${id}/export?format=${format}`,
 }
@@ -82,7 +89,8 @@ export const treeApi = {
   remove: (id: string) => request<void>(`/v1/trees/${id}`, { method: 'DELETE' }),
   outline: (id: string, query: Query, signal?: AbortSignal) => request<Outline>(`/v1/trees/${id}/outline`, { query, signal }),
   path: (id: string, query: Query, signal?: AbortSignal) => request<PathView>(`/v1/trees/${id}/path`, { query, signal }),
-  ask: (id: string, ask: Omit<Ask, 'citations'> & Partial<Pick<Ask, 'citations'>>) => request<RunAccepted>(`/v1/trees/${id}/runs`, { method: 'POST', json: ask }),
+  ask: (id: string, ask: Omit<Ask, 'citations'> & Partial<Pick<Ask, 'citations'>>) =>
+    request<RunAccepted>(`/v1/trees/${id}/runs`, { method: 'POST', json: ask }),
   canonizations: (id: string) => request<Items<CanonizationView>>(`/v1/trees/${id}/canonizations`),
   withdraw: (canonizationId: string) => request<CanonizationView>(`/v1/canonizations/${canonizationId}/withdraw`, { method: 'POST' }),
 }
@@ -108,10 +116,12 @@ export const memoryApi = {
   list: (query: Query) => request<Page<MemoryView>>('/v1/memories', { query }),
   read: (id: string) => request<MemoryDetail>(`/v1/memories/${id}`),
   remove: (id: string) => request<void>(`/v1/memories/${id}`, { method: 'DELETE' }),
-  confirm: (id: string, text?: string) => request<MemoryView>(`/v1/memories/${id}/confirm`, { method: 'POST', json: text === undefined ? {} : { text } }),
+  confirm: (id: string, text?: string) =>
+    request<MemoryView>(`/v1/memories/${id}/confirm`, { method: 'POST', json: text === undefined ? {} : { text } }),
   reject: (id: string) => request<MemoryView>(`/v1/memories/${id}/reject`, { method: 'POST' }),
   undo: (id: string) => request<MemoryView>(`/v1/memories/${id}/undo`, { method: 'POST' }),
-  correct: (id: string, text: string, version: number) => request<MemoryView>(`/v1/memories/${id}/versions`, { method: 'POST', json: { text, version } }),
+  correct: (id: string, text: string, version: number) =>
+    request<MemoryView>(`/v1/memories/${id}/versions`, { method: 'POST', json: { text, version } }),
   search: (characterId: string, query: string) =>
     request<{ audit: RecallAuditView }>('/v1/memories/search', { method: 'POST', json: { character_id: characterId, query, limit: 8 } }),
   recalls: (query: Query) => request<Page<RecallAuditView>>('/v1/recalls', { query }),

@@ -34,7 +34,12 @@ export class SequenceBroken extends Error {
  * (decision 29). A message whose `prev_seq` is not the last seq seen makes it read the log again from there.
  * Resolves after the terminal event; throws ApiProblem on a refusal, SequenceBroken, or the signal's reason.
  */
-export async function followRun(input: { runId: string; listener: FollowListener; signal: AbortSignal; ports?: FollowPorts }): Promise<void> {
+export async function followRun(input: {
+  runId: string
+  listener: FollowListener
+  signal: AbortSignal
+  ports?: FollowPorts
+}): Promise<void> {
   const { runId, listener, signal } = input
   const ports = input.ports ?? browserPorts
   let lastSeq = 0
@@ -117,7 +122,9 @@ const browserPorts: FollowPorts = {
     const headers: Record<string, string> = { accept: 'text/event-stream' }
     if (afterSeq > 0) headers['last-event-id'] = String(afterSeq)
     const response = await fetch(`/v1/runs/${runId}/events`, { headers, signal, credentials: 'same-origin', cache: 'no-store' })
-    return response.body === null ? response : new Response(endOnSilence(response.body), { status: response.status, headers: response.headers })
+    return response.body === null
+      ? response
+      : new Response(endOnSilence(response.body), { status: response.status, headers: response.headers })
   },
   wait(milliseconds, signal) {
     return new Promise((resolve, reject) => {

@@ -2,7 +2,13 @@ import type { ButtonHTMLAttributes, ReactNode } from 'react'
 import type { IconName } from './icons.tsx'
 import { Icon } from './icons.tsx'
 
-type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & { look?: 'plain' | 'quiet' | 'strong' | 'danger'; icon?: IconName; busy?: boolean; testId?: string }
+type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & {
+  'data-first'?: boolean
+  look?: 'plain' | 'quiet' | 'strong' | 'danger'
+  icon?: IconName
+  busy?: boolean
+  testId?: string
+}
 
 /** A button with words. While `busy` it stays in place and takes no press. */
 export function Button({ look = 'plain', icon, busy = false, testId, children, className, disabled, ...rest }: ButtonProps) {
@@ -22,20 +28,50 @@ export function Button({ look = 'plain', icon, busy = false, testId, children, c
 }
 
 /** A button that shows a drawing alone; its label is spoken and shown on hover. */
-export function IconButton({ label, icon, testId, className, ...rest }: { label: string; icon: IconName; testId?: string } & ButtonHTMLAttributes<HTMLButtonElement>) {
+export function IconButton({
+  label,
+  icon,
+  testId,
+  className,
+  ...rest
+}: { label: string; icon: IconName; testId?: string } & ButtonHTMLAttributes<HTMLButtonElement>) {
   return (
-    <button type="button" data-testid={testId} className={`icon-button${className === undefined ? '' : ` ${className}`}`} aria-label={label} title={label} {...rest}>
+    <button
+      type="button"
+      data-testid={testId}
+      className={`icon-button${className === undefined ? '' : ` ${className}`}`}
+      aria-label={label}
+      title={label}
+      {...rest}
+    >
       <Icon name={icon} />
     </button>
   )
 }
 
 /** One choice among a few, all of them seen. */
-export function Choice<T extends string>({ label, value, options, onChange }: { label: string; value: T; options: readonly { value: T; label: ReactNode }[]; onChange: (value: T) => void }) {
+export function Choice<T extends string>({
+  label,
+  value,
+  options,
+  onChange,
+}: {
+  label: string
+  value: T
+  options: readonly { value: T; label: ReactNode }[]
+  onChange: (value: T) => void
+}) {
   return (
     <div className="choice" role="radiogroup" aria-label={label}>
       {options.map((option) => (
-        <button key={option.value} type="button" role="radio" aria-checked={option.value === value} className="choice-option" onClick={() => onChange(option.value)}>
+        <button
+          key={option.value}
+          type="button"
+          role="radio"
+          aria-checked={option.value === value}
+          className="choice-option"
+          onClick={() => onChange(option.value)}
+        >
           {option.label}
         </button>
       ))}
@@ -44,7 +80,17 @@ export function Choice<T extends string>({ label, value, options, onChange }: { 
 }
 
 /** A labelled list of choices for filters and forms. */
-export function Select<T extends string>({ label, value, options, onChange }: { label: string; value: T; options: readonly { value: T; label: string }[]; onChange: (value: T) => void }) {
+export function Select<T extends string>({
+  label,
+  value,
+  options,
+  onChange,
+}: {
+  label: string
+  value: T
+  options: readonly { value: T; label: string }[]
+  onChange: (value: T) => void
+}) {
   return (
     <label className="field field-inline">
       <span className="field-label">{label}</span>

@@ -6,7 +6,17 @@ import { Button, IconButton } from './button.tsx'
 import { ProblemNote } from './problem-note.tsx'
 
 /** A modal window: focus stays inside, Esc closes it, and focus goes back where it was. */
-export function Dialog({ title, onClose, children, wide = false }: { title: string; onClose: () => void; children: ReactNode; wide?: boolean }) {
+export function Dialog({
+  title,
+  onClose,
+  children,
+  wide = false,
+}: {
+  title: string
+  onClose: () => void
+  children: ReactNode
+  wide?: boolean
+}) {
   const words = useWords()
   const titleId = useId()
   const element = useRef<HTMLDialogElement>(null)
@@ -15,6 +25,8 @@ export function Dialog({ title, onClose, children, wide = false }: { title: stri
     if (dialog === null) return
     const before = document.activeElement
     dialog.showModal()
+    // Where one begins: what the dialog asks for, else its first field, else wherever the browser put it.
+    dialog.querySelector<HTMLElement>('[data-first], input:not([type=checkbox], [hidden]), textarea')?.focus()
     return () => {
       dialog.close()
       if (before instanceof HTMLElement) before.focus()
@@ -46,7 +58,14 @@ export function Dialog({ title, onClose, children, wide = false }: { title: stri
 }
 
 /** Asks before something that is not taken back easily; says what it means. */
-export function ConfirmDialog(props: { title: string; text: string; confirm: string; danger?: boolean; act: () => Promise<void>; onClose: () => void }) {
+export function ConfirmDialog(props: {
+  title: string
+  text: string
+  confirm: string
+  danger?: boolean
+  act: () => Promise<void>
+  onClose: () => void
+}) {
   const words = useWords()
   const [busy, setBusy] = useState(false)
   const [problem, setProblem] = useState<unknown>(null)
@@ -63,7 +82,7 @@ export function ConfirmDialog(props: { title: string; text: string; confirm: str
       <p className="dialog-text">{props.text}</p>
       {problem !== null && <ProblemNote problem={problem} />}
       <div className="dialog-actions">
-        <Button look="quiet" onClick={props.onClose} autoFocus>
+        <Button look="quiet" onClick={props.onClose} data-first>
           {words.common.cancel}
         </Button>
         <Button look={props.danger === true ? 'danger' : 'strong'} busy={busy} onClick={run} testId={testIds.dialogConfirm}>

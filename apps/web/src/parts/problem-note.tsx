@@ -5,7 +5,13 @@ import type { Words } from '../words/en.ts'
 import { useErrorWords, useWords } from '../words/words.ts'
 import { Button } from './button.tsx'
 
-export type ProblemText = { title: string; action: string; fields: readonly { path: string; message: string }[]; detail: string | null; trace: string | null }
+export type ProblemText = {
+  title: string
+  action: string
+  fields: readonly { path: string; message: string }[]
+  detail: string | null
+  trace: string | null
+}
 
 /** A problem in the reader's language: what happened, what was kept, what to do. */
 export function describeProblem(problem: unknown, words: Words, errorWords: ErrorWords): ProblemText {
@@ -19,8 +25,15 @@ export function describeProblem(problem: unknown, words: Words, errorWords: Erro
       trace: problem.problem.trace_id === '' ? null : problem.problem.trace_id,
     }
   }
-  if (problem instanceof Unreachable) return { title: words.problem.unreachable, action: words.problem.unreachableAction, fields: [], detail: null, trace: null }
-  return { title: words.problem.unknown, action: words.problem.unknownAction, fields: [], detail: problem instanceof Error ? problem.message : null, trace: null }
+  if (problem instanceof Unreachable)
+    return { title: words.problem.unreachable, action: words.problem.unreachableAction, fields: [], detail: null, trace: null }
+  return {
+    title: words.problem.unknown,
+    action: words.problem.unknownAction,
+    fields: [],
+    detail: problem instanceof Error ? problem.message : null,
+    trace: null,
+  }
 }
 
 export function useProblemText(): (problem: unknown) => ProblemText {

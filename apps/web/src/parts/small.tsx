@@ -30,7 +30,13 @@ export function Loading() {
 export function Seal({ fresh = false, size = 'text' }: { fresh?: boolean; size?: 'text' | 'small' }) {
   const words = useWords()
   return (
-    <span className={`seal seal-${size}${fresh ? ' seal-fresh' : ''}`} role="img" aria-label={words.talk.canonical} title={words.talk.canonicalTitle} data-testid={testIds.canonicalSeal}>
+    <span
+      className={`seal seal-${size}${fresh ? ' seal-fresh' : ''}`}
+      role="img"
+      aria-label={words.talk.canonical}
+      title={words.talk.canonicalTitle}
+      data-testid={testIds.canonicalSeal}
+    >
       <span aria-hidden="true" lang="zh">
         {words.talk.seal}
       </span>
@@ -61,10 +67,24 @@ export function When({ at }: { at: string }) {
   )
 }
 
-export function Avatar({ character, size = 'small' }: { character: Pick<CharacterView, 'id' | 'name' | 'has_avatar' | 'version'>; size?: 'small' | 'large' }) {
+export function Avatar({
+  character,
+  size = 'small',
+}: {
+  character: Pick<CharacterView, 'id' | 'name' | 'has_avatar' | 'version'>
+  size?: 'small' | 'large'
+}) {
   const [broken, setBroken] = useState(false)
   if (character.has_avatar && !broken) {
-    return <img className={`avatar avatar-${size}`} src={characterApi.avatarUrl(character.id, character.version)} alt="" loading="lazy" onError={() => setBroken(true)} />
+    return (
+      <img
+        className={`avatar avatar-${size}`}
+        src={characterApi.avatarUrl(character.id, character.version)}
+        alt=""
+        loading="lazy"
+        onError={() => setBroken(true)}
+      />
+    )
   }
   return (
     <span className={`avatar avatar-${size} avatar-letter`} aria-hidden="true">
@@ -93,7 +113,15 @@ export function CopyLine({ text, testId }: { text: string; testId?: string }) {
   )
 }
 
-export function Badge({ children, tone = 'plain', title }: { children: ReactNode; tone?: 'plain' | 'amber' | 'indigo' | 'cinnabar'; title?: string }) {
+export function Badge({
+  children,
+  tone = 'plain',
+  title,
+}: {
+  children: ReactNode
+  tone?: 'plain' | 'amber' | 'indigo' | 'cinnabar'
+  title?: string
+}) {
   return (
     <span className={`badge badge-${tone}`} title={title}>
       {children}

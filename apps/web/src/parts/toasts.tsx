@@ -19,7 +19,7 @@ function set(next: readonly Shown[]): void {
 }
 
 function dismiss(id: string): void {
-  set(shown.filter((toast) => toast.id !== id))
+  set(shown.filter((entry) => entry.id !== id))
 }
 
 /** Says something for some seconds at the edge of the page. A problem stays until it is dismissed. */

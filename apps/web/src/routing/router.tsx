@@ -1,40 +1,13 @@
 import { useCallback, useSyncExternalStore } from 'react'
 import type { AnchorHTMLAttributes, MouseEvent } from 'react'
+import type { Route } from './routes.ts'
+import { parseRoute } from './routes.ts'
 
-export type Route =
-  | { name: 'home' }
-  | { name: 'character'; id: string }
-  | { name: 'tree'; id: string; node: string | null }
-  | { name: 'memory' }
-  | { name: 'admin' }
-  | { name: 'settings' }
-  | { name: 'unknown' }
+export type { Route } from './routes.ts'
+export { paths } from './routes.ts'
 
 export type DrawerFace = 'map' | 'memory' | 'why'
 export type Place = { route: Route; query: URLSearchParams; path: string }
-
-export function parseRoute(pathname: string): Route {
-  const [head, id, middle, node, ...more] = pathname.split('/').filter((part) => part !== '')
-  if (more.length > 0) return { name: 'unknown' }
-  if (head === undefined) return { name: 'home' }
-  if (head === 'c' && id !== undefined && middle === undefined) return { name: 'character', id }
-  if (head === 't' && id !== undefined) {
-    if (middle === undefined) return { name: 'tree', id, node: null }
-    if (middle === 'n' && node !== undefined) return { name: 'tree', id, node }
-  }
-  if (id === undefined && (head === 'memory' || head === 'admin' || head === 'settings')) return { name: head }
-  return { name: 'unknown' }
-}
-
-export const paths = {
-  home: '/',
-  character: (id: string) => `/c/${id}`,
-  tree: (id: string) => `/t/${id}`,
-  node: (tree: string, node: string) => `/t/${tree}/n/${node}`,
-  memory: '/memory',
-  admin: '/admin',
-  settings: '/settings',
-}
 
 const listeners = new Set<() => void>()
 window.addEventListener('popstate', () => listeners.forEach((listener) => listener()))
@@ -63,7 +36,8 @@ let place: Place | null = null
 
 function readPlace(): Place {
   const path = window.location.pathname + window.location.search
-  if (place?.path !== path) place = { path, route: parseRoute(window.location.pathname), query: new URLSearchParams(window.location.search) }
+  if (place?.path !== path)
+    place = { path, route: parseRoute(window.location.pathname), query: new URLSearchParams(window.location.search) }
   return place
 }
 

@@ -78,7 +78,7 @@ export function invalidate(...prefixes: string[]): void {
 }
 
 /** Puts an answer that another call brought in its place. */
-export function put<T>(key: string, data: T): void {
+export function put(key: string, data: unknown): void {
   const entry = entryOf(key)
   entry.ticket += 1
   entry.readAt = Date.now()

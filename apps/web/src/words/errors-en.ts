@@ -10,10 +10,16 @@ export const errorsEn: ErrorWords = {
   payload_too_large: { title: 'That is too large', action: 'Nothing was changed. Send less; your text is kept here.' },
   unsupported_media_type: { title: 'This kind of file is not known here', action: 'Bring a card as JSON or PNG.' },
   not_signed_in: { title: 'You are signed out', action: 'Open a fresh sign-in link; your draft is kept in this tab.' },
-  signin_link_invalid: { title: 'The link is used up, expired or unknown', action: 'Run `npm run -s signin` beside the server for a fresh one.' },
+  signin_link_invalid: {
+    title: 'The link is used up, expired or unknown',
+    action: 'Run npm run -s signin beside the server for a fresh one.',
+  },
   forbidden_scope: { title: 'You may not do this', action: 'It needs other rights than you have.' },
   origin_refused: { title: 'The request came from another site', action: 'Use the page at the address that the server printed.' },
-  host_refused: { title: 'The server does not know this host name', action: 'Use the printed address, or have the operator list the host.' },
+  host_refused: {
+    title: 'The server does not know this host name',
+    action: 'Use the printed address, or have the operator list the host.',
+  },
   not_found: { title: 'It is not there', action: 'It may have been deleted. Go back and look again.' },
   method_not_allowed: { title: 'That is not possible here', action: 'Reload the page: it may be older than the server.' },
   candidate_open: { title: 'The answer is still being written', action: 'Wait for it, stop it, or go on from another message.' },
@@ -34,5 +40,8 @@ export const errorsEn: ErrorWords = {
   killed: { title: 'The kill switch is set', action: 'An admin has to lift it. Your text is kept.' },
   invariant_refused: { title: 'The mirror tree refuses this', action: 'Nothing was changed.' },
   unavailable: { title: 'The server is not ready', action: 'Your text is kept. Try again shortly.' },
-  internal_error: { title: 'Something went wrong on the server', action: 'Nothing was written. Try again, and report the trace if it stays.' },
+  internal_error: {
+    title: 'Something went wrong on the server',
+    action: 'Nothing was written. Try again, and report the trace if it stays.',
+  },
 }

@@ -7,7 +7,7 @@ export const errorsZh: ErrorWords = {
   payload_too_large: { title: '太大了', action: '没有任何改动。请少发一些；你的文字还在。' },
   unsupported_media_type: { title: '不认识这种文件', action: '请带入 JSON 或 PNG 的角色卡。' },
   not_signed_in: { title: '你尚未登录', action: '请打开新的登录链接；草稿仍在这个标签页里。' },
-  signin_link_invalid: { title: '链接已用过、已过期或不认识', action: '在服务器旁运行 `npm run -s signin` 取一条新的。' },
+  signin_link_invalid: { title: '链接已用过、已过期或不认识', action: '在服务器旁运行 npm run -s signin 取一条新的。' },
   forbidden_scope: { title: '你不能这样做', action: '这需要你没有的权限。' },
   origin_refused: { title: '请求来自别的网站', action: '请使用服务器打印的地址。' },
   host_refused: { title: '服务器不认识这个主机名', action: '请使用打印的地址，或请维护者登记该主机名。' },

@@ -1,5 +1,8 @@
-/** The language tag of a piece of text by its script, for line height, fonts and screen readers; undefined where it says nothing. */
-export function languageOfText(text: string): 'zh' | 'ja' | 'ko' | undefined {
+/**
+ * The language tag of a piece of text by its script, for line height, fonts and screen readers. Empty where the script does not tell the
+ * language: the text then counts as of unknown language, not as of the page's.
+ */
+export function languageOfText(text: string): 'zh' | 'ja' | 'ko' | '' {
   const sample = text.slice(0, 600)
   const han = sample.match(/\p{Script=Han}/gu)?.length ?? 0
   const kana = sample.match(/[\p{Script=Hiragana}\p{Script=Katakana}]/gu)?.length ?? 0
@@ -9,5 +12,5 @@ export function languageOfText(text: string): 'zh' | 'ja' | 'ko' | undefined {
   if (hangul * 3 > latin && hangul > han) return 'ko'
   if (kana > 0 && (kana + han) * 3 > latin) return 'ja'
   if (han * 3 > latin) return 'zh'
-  return undefined
+  return ''
 }

@@ -13,7 +13,14 @@ import { RunsView } from './runs.tsx'
 const tabs = ['runs', 'chain', 'outbox', 'kill', 'events', 'owners'] as const
 type Tab = (typeof tabs)[number]
 
-const views: Record<Tab, () => ReactNode> = { runs: RunsView, chain: ChainView, outbox: OutboxView, kill: KillView, events: EventsView, owners: OwnersView }
+const views: Record<Tab, () => ReactNode> = {
+  runs: RunsView,
+  chain: ChainView,
+  outbox: OutboxView,
+  kill: KillView,
+  events: EventsView,
+  owners: OwnersView,
+}
 
 /** What an operator sees: the record, and whether it holds. */
 export function AdminPage() {
@@ -29,7 +36,13 @@ export function AdminPage() {
       <p className="page-lead">{words.text}</p>
       <nav className="tabs" aria-label={words.title}>
         {tabs.map((name) => (
-          <Link key={name} to={`${paths.admin}?tab=${name}`} className="tab" aria-current={name === tab ? 'page' : undefined} data-testid={`admin-${name}`}>
+          <Link
+            key={name}
+            to={`${paths.admin}?tab=${name}`}
+            className="tab"
+            aria-current={name === tab ? 'page' : undefined}
+            data-testid={`admin-${name}`}
+          >
             {words[name]}
           </Link>
         ))}

@@ -37,8 +37,12 @@ function Report({ report }: { report: VerifyReport }) {
   const format = useFormat()
   return (
     <div className="verify-report" role="status" data-testid={testIds.verifyReport} data-intact={report.intact}>
-      <p className={report.intact ? 'rebuilt rebuilt-identical' : 'rebuilt rebuilt-different'}>{report.intact ? `${words.verifyIntact} ✓` : `${words.verifyBroken(report.faults.length)} ✗`}</p>
-      <p className="faint">{words.verifyReport(format.number(report.streams), format.number(report.events), format.duration(report.milliseconds))}</p>
+      <p className={report.intact ? 'rebuilt rebuilt-identical' : 'rebuilt rebuilt-different'}>
+        {report.intact ? `${words.verifyIntact} ✓` : `${words.verifyBroken(report.faults.length)} ✗`}
+      </p>
+      <p className="faint">
+        {words.verifyReport(format.number(report.streams), format.number(report.events), format.duration(report.milliseconds))}
+      </p>
       {report.faults.length > 0 && (
         <table className="table">
           <thead>

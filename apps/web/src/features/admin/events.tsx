@@ -19,7 +19,10 @@ export function EventsView() {
     const page = await adminApi.events({ ...query, limit: pageSize, before: cursor })
     const last = page.items.at(-1)
     // The log is paged by position; a full page means that there may be more.
-    return { items: page.items, next_cursor: page.next_cursor ?? (page.items.length === pageSize && last !== undefined ? String(last.position) : null) }
+    return {
+      items: page.items,
+      next_cursor: page.next_cursor ?? (page.items.length === pageSize && last !== undefined ? String(last.position) : null),
+    }
   })
   return (
     <section>
@@ -28,7 +31,11 @@ export function EventsView() {
         <TextFilter key={`type ${type ?? ''}`} label={words.filterType} value={type} onChange={setType} />
         <TextFilter key={`run ${run ?? ''}`} label={words.filterRun} value={run} onChange={setRun} />
       </div>
-      <PageTable pages={pages} head={[words.eventAt, words.eventType, words.stream, words.seq, words.actor, words.visibility, words.payload]} empty={<p className="faint">{words.noEvents}</p>}>
+      <PageTable
+        pages={pages}
+        head={[words.eventAt, words.eventType, words.stream, words.seq, words.actor, words.visibility, words.payload]}
+        empty={<p className="faint">{words.noEvents}</p>}
+      >
         {(events) =>
           events.map((event) => (
             <tr key={event.position}>
@@ -37,8 +44,8 @@ export function EventsView() {
                 <code>{event.type}</code>
               </td>
               <td>
-                <button type="button" className="link-button" onClick={() => setStream(event.stream)}>
-                  <code>{event.stream}</code>
+                <button type="button" className="link-button" title={event.stream} onClick={() => setStream(event.stream)}>
+                  <code>{shortStream(event.stream)}</code>
                 </button>
               </td>
               <td className="cell-number">{event.seq}</td>
@@ -60,6 +67,12 @@ export function EventsView() {
   )
 }
 
+/** `run:0196…-4c2f` as `run:…4c2f`: the end of an id tells it apart. */
+function shortStream(stream: string): string {
+  const [kind, id] = stream.split(':')
+  return id === undefined || id.length <= 12 ? stream : `${kind}:…${id.slice(-8)}`
+}
+
 /** Applies when the field is left or Enter is pressed, so that half a word asks for nothing. */
 function TextFilter({ label, value, onChange }: { label: string; value: string | null; onChange: (value: string | null) => void }) {
   const [text, setText] = useState(value ?? '')
@@ -67,7 +80,12 @@ function TextFilter({ label, value, onChange }: { label: string; value: string |
   return (
     <label className="field field-inline">
       <span className="field-label">{label}</span>
-      <input value={text} onChange={(event) => setText(event.target.value)} onBlur={apply} onKeyDown={(event) => event.key === 'Enter' && apply()} />
+      <input
+        value={text}
+        onChange={(event) => setText(event.target.value)}
+        onBlur={apply}
+        onKeyDown={(event) => event.key === 'Enter' && apply()}
+      />
     </label>
   )
 }

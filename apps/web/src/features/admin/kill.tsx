@@ -30,7 +30,8 @@ export function KillView() {
   const words = useWords().admin
   const flags = useResource('kill', adminApi.killFlags)
   const targets = useTargets()
-  const nameOf = (flag: KillFlag) => targets.find((target) => target.scope === flag.scope && target.id === flag.scope_id)?.name ?? flag.scope_id
+  const nameOf = (flag: KillFlag) =>
+    targets.find((target) => target.scope === flag.scope && target.id === flag.scope_id)?.name ?? flag.scope_id
   const lift = (flag: KillFlag) => {
     adminApi
       .liftKill(flag.scope, flag.scope_id)
@@ -43,7 +44,13 @@ export function KillView() {
   return (
     <section className="kill">
       <p>{words.killText}</p>
-      {flags.data === undefined ? flags.problem === null ? <Loading /> : <ProblemNote problem={flags.problem} onRetry={flags.reload} /> : null}
+      {flags.data === undefined ? (
+        flags.problem === null ? (
+          <Loading />
+        ) : (
+          <ProblemNote problem={flags.problem} onRetry={flags.reload} />
+        )
+      ) : null}
       {flags.data?.items.length === 0 && <p className="faint">{words.killNone}</p>}
       <ul className="plain-list">
         {flags.data?.items.map((flag) => (
@@ -100,7 +107,10 @@ function KillForm({ targets }: { targets: Target[] }) {
           setKey(value)
           setTyped('')
         }}
-        options={targets.map((candidate) => ({ value: keyOf(candidate), label: `${words.scope[candidate.scope]}: ${candidate.name}` }))}
+        options={targets.map((candidate) => ({
+          value: keyOf(candidate),
+          label: candidate.scope === 'global' ? candidate.name : `${words.scope[candidate.scope]}: ${candidate.name}`,
+        }))}
       />
       {target !== undefined && (
         <label className="field">

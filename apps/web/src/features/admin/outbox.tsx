@@ -11,7 +11,11 @@ export function OutboxView() {
   return (
     <section>
       <p>{words.outboxText}</p>
-      <PageTable pages={pages} head={[words.topic, words.due, words.attempts, words.closed, words.outcome, words.lastError]} empty={<p className="faint">{words.outboxEmpty}</p>}>
+      <PageTable
+        pages={pages}
+        head={[words.topic, words.due, words.attempts, words.closed, words.outcome, words.lastError]}
+        empty={<p className="faint">{words.outboxEmpty}</p>}
+      >
         {(rows) =>
           rows.map((row) => (
             <tr key={row.id} title={row.id}>
@@ -22,7 +26,9 @@ export function OutboxView() {
                 <When at={row.due_at} />
               </td>
               <td className="cell-number">{format.number(row.attempts)}</td>
-              <td>{row.closed_at === null ? <span className="run-state run-state-queued">{words.open}</span> : format.clock(row.closed_at)}</td>
+              <td>
+                {row.closed_at === null ? <span className="run-state run-state-queued">{words.open}</span> : format.clock(row.closed_at)}
+              </td>
               <td>{row.outcome ?? '–'}</td>
               <td className="cell-text">{row.last_error ?? '–'}</td>
             </tr>

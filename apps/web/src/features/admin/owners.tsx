@@ -54,7 +54,12 @@ export function OwnersView() {
           <span className="field-label">{words.ownerName}</span>
           <input value={name} maxLength={80} onChange={(event) => setName(event.target.value)} />
         </label>
-        <Select label={words.ownerRole} value={role} onChange={setRole} options={OwnerRole.map((value) => ({ value, label: words.roles[value] }))} />
+        <Select
+          label={words.ownerRole}
+          value={role}
+          onChange={setRole}
+          options={OwnerRole.map((value) => ({ value, label: words.roles[value] }))}
+        />
         {problem !== null && <ProblemNote problem={problem} />}
         <Button type="submit" disabled={name.trim() === ''}>
           {words.addOwner}

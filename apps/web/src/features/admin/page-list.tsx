@@ -6,7 +6,17 @@ import { useWords } from '../../words/words.ts'
 import type { Pages } from './use-pages.ts'
 
 /** A table read page by page, with its empty, loading and failed states. */
-export function PageTable<T>({ pages, head, empty, children }: { pages: Pages<T>; head: readonly string[]; empty: ReactNode; children: (items: T[]) => ReactNode }) {
+export function PageTable<T>({
+  pages,
+  head,
+  empty,
+  children,
+}: {
+  pages: Pages<T>
+  head: readonly string[]
+  empty: ReactNode
+  children: (items: T[]) => ReactNode
+}) {
   const words = useWords().common
   if (pages.items === null) return pages.problem === null ? <Loading /> : <ProblemNote problem={pages.problem} onRetry={pages.reload} />
   if (pages.items.length === 0) return <>{empty}</>

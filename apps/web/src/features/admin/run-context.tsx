@@ -32,7 +32,7 @@ export function RunContext({ runId }: { runId: string }) {
   return (
     <div className="run-context">
       <div className="section-head">
-        <h3>{words.context}</h3>
+        <h2>{words.context}</h2>
         <Button busy={busy} testId={testIds.replay} onClick={replay} title={words.replayText}>
           {words.replay}
         </Button>
@@ -74,14 +74,14 @@ function Verdict({ context, replayed }: { context: ProjectedContext; replayed: b
 /** The body byte for byte; beside it the same laid out for reading. */
 function RawBody({ body }: { body: string }) {
   const [pretty, setPretty] = useState(false)
-  const words = useWords().common
+  const words = useWords().admin
   return (
     <>
       <pre className="raw-body" data-testid={testIds.adminContext} tabIndex={0}>
         {pretty ? indented(body) : body}
       </pre>
-      <Button look="quiet" aria-pressed={pretty} onClick={() => setPretty(!pretty)}>
-        {'{ }'} <span className="visually-hidden">{words.more}</span>
+      <Button look="quiet" onClick={() => setPretty(!pretty)}>
+        {pretty ? words.asSent : words.laidOut}
       </Button>
     </>
   )

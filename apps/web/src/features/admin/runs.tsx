@@ -27,8 +27,18 @@ export function RunsView() {
   return (
     <section>
       <div className="filters">
-        <Select label={words.admin.state} value={state ?? ''} onChange={setState} options={[all, ...RunState.map((value) => ({ value, label: words.admin.states[value] }))]} />
-        <Select label={words.admin.character} value={characterId ?? ''} onChange={setCharacter} options={[all, ...[...known].map(([value, label]) => ({ value, label }))]} />
+        <Select
+          label={words.admin.state}
+          value={state ?? ''}
+          onChange={setState}
+          options={[all, ...RunState.map((value) => ({ value, label: words.admin.states[value] }))]}
+        />
+        <Select
+          label={words.admin.character}
+          value={characterId ?? ''}
+          onChange={setCharacter}
+          options={[all, ...[...known].map(([value, label]) => ({ value, label }))]}
+        />
         <Button look="quiet" icon="refresh" busy={pages.loading} onClick={pages.reload}>
           {words.common.refresh}
         </Button>
@@ -36,10 +46,22 @@ export function RunsView() {
       {openId !== null && !pages.items?.some((run) => run.id === openId) && <RunContext runId={openId} />}
       <PageTable
         pages={pages}
-        head={[words.admin.requested, words.admin.character, words.admin.owner, words.admin.tree, words.admin.state, words.admin.duration, words.admin.run]}
+        head={[
+          words.admin.requested,
+          words.admin.character,
+          words.admin.owner,
+          words.admin.tree,
+          words.admin.state,
+          words.admin.duration,
+          words.admin.run,
+        ]}
         empty={<Empty title={words.admin.noRuns} text={words.admin.noRunsText} />}
       >
-        {(runs) => runs.map((run) => <RunRows key={run.id} run={run} open={run.id === openId} onOpen={() => setOpen(run.id === openId ? null : run.id)} />)}
+        {(runs) =>
+          runs.map((run) => (
+            <RunRows key={run.id} run={run} open={run.id === openId} onOpen={() => setOpen(run.id === openId ? null : run.id)} />
+          ))
+        }
       </PageTable>
     </section>
   )
@@ -48,7 +70,8 @@ export function RunsView() {
 function RunRows({ run, open, onOpen }: { run: AdminRun; open: boolean; onOpen: () => void }) {
   const words = useWords()
   const format = useFormat()
-  const took = run.started_at !== null && run.ended_at !== null ? new Date(run.ended_at).getTime() - new Date(run.started_at).getTime() : null
+  const took =
+    run.started_at !== null && run.ended_at !== null ? new Date(run.ended_at).getTime() - new Date(run.started_at).getTime() : null
   const why = endingText(words, run.state, run.reason) ?? run.reason
   return (
     <>

@@ -30,7 +30,8 @@ export const emptyDraft: CardDraft = {
   tags: '',
 }
 
-type LongField = 'description' | 'personality' | 'scenario' | 'first_message' | 'system_prompt' | 'post_history_instructions' | 'creator_notes'
+type LongField =
+  'description' | 'personality' | 'scenario' | 'first_message' | 'system_prompt' | 'post_history_instructions' | 'creator_notes'
 
 /** The long texts of a card with their names and heights in lines. */
 export function longFields(words: Words['characters']): { field: LongField; label: string; lines: number }[] {
@@ -60,7 +61,8 @@ export function fieldsOf(draft: CardDraft): CreateCharacter {
 
 export function CardFields({ draft, onChange }: { draft: CardDraft; onChange: (draft: CardDraft) => void }) {
   const words = useWords().characters
-  const setGreeting = (index: number, text: string) => onChange({ ...draft, alternate_greetings: draft.alternate_greetings.map((before, at) => (at === index ? text : before)) })
+  const setGreeting = (index: number, text: string) =>
+    onChange({ ...draft, alternate_greetings: draft.alternate_greetings.map((before, at) => (at === index ? text : before)) })
   return (
     <>
       <label className="field">

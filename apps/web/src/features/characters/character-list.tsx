@@ -25,7 +25,8 @@ export function CharacterList() {
   const characters = useCharacters()
   const trees = useTrees()
   const current = useCurrentCharacterId()
-  if (characters.data === undefined) return characters.problem === null ? <Loading /> : <ProblemNote problem={characters.problem} onRetry={characters.reload} />
+  if (characters.data === undefined)
+    return characters.problem === null ? <Loading /> : <ProblemNote problem={characters.problem} onRetry={characters.reload} />
   const few = characters.data.items.length <= openWhenFew
   return (
     <ul className="people">
@@ -42,7 +43,17 @@ export function CharacterList() {
   )
 }
 
-function CharacterItem({ character, trees, isCurrent, startOpen }: { character: CharacterView; trees: TreeView[]; isCurrent: boolean; startOpen: boolean }) {
+function CharacterItem({
+  character,
+  trees,
+  isCurrent,
+  startOpen,
+}: {
+  character: CharacterView
+  trees: TreeView[]
+  isCurrent: boolean
+  startOpen: boolean
+}) {
   const words = useWords()
   const { route } = usePlace()
   const [toggled, setToggled] = useState<boolean | null>(null)
@@ -57,7 +68,11 @@ function CharacterItem({ character, trees, isCurrent, startOpen }: { character: 
   return (
     <li className={isCurrent ? 'person person-current' : 'person'} data-testid={testIds.characterItem} data-character-id={character.id}>
       <div className="person-head">
-        <Link to={paths.character(character.id)} className="person-link" aria-current={route.name === 'character' && isCurrent ? 'page' : undefined}>
+        <Link
+          to={paths.character(character.id)}
+          className="person-link"
+          aria-current={route.name === 'character' && isCurrent ? 'page' : undefined}
+        >
           <Avatar character={character} />
           <span className="person-words">
             <span className="person-name">{character.name}</span>
@@ -66,7 +81,13 @@ function CharacterItem({ character, trees, isCurrent, startOpen }: { character: 
           </span>
         </Link>
         <IconButton icon="plus" label={words.characters.newConversationWith(character.name)} disabled={starting} onClick={start} />
-        <button type="button" className="icon-button" aria-expanded={open} aria-label={`${words.characters.conversations}: ${character.name}`} onClick={() => setToggled(!open)}>
+        <button
+          type="button"
+          className="icon-button"
+          aria-expanded={open}
+          aria-label={`${words.characters.conversations}: ${character.name}`}
+          onClick={() => setToggled(!open)}
+        >
           <Icon name={open ? 'chevronDown' : 'right'} />
         </button>
       </div>
@@ -84,7 +105,13 @@ function TreeLinks({ trees, character }: { trees: TreeView[]; character: Charact
     <ul className="person-trees">
       {trees.slice(0, shownTrees).map((tree) => (
         <li key={tree.id}>
-          <Link to={paths.tree(tree.id)} className="tree-link" data-testid={testIds.treeItem} data-tree-id={tree.id} aria-current={route.name === 'tree' && route.id === tree.id ? 'page' : undefined}>
+          <Link
+            to={paths.tree(tree.id)}
+            className="tree-link"
+            data-testid={testIds.treeItem}
+            data-tree-id={tree.id}
+            aria-current={route.name === 'tree' && route.id === tree.id ? 'page' : undefined}
+          >
             <span className="tree-link-title">{tree.title === '' ? words.characters.unnamedTree : tree.title}</span>
             <span className="tree-link-when">{format.relative(tree.updated_at)}</span>
           </Link>

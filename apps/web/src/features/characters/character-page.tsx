@@ -23,7 +23,12 @@ export function CharacterPage({ id }: { id: string }) {
   const words = useWords()
   const character = useCharacter(id)
   const [open, setOpen] = useState<'edit' | 'delete' | null>(null)
-  if (character.data === undefined) return <div className="page">{character.problem === null ? <Loading /> : <ProblemNote problem={character.problem} onRetry={character.reload} />}</div>
+  if (character.data === undefined)
+    return (
+      <div className="page">
+        {character.problem === null ? <Loading /> : <ProblemNote problem={character.problem} onRetry={character.reload} />}
+      </div>
+    )
   const view = character.data
   return (
     <div className="page character-page">

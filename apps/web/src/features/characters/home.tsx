@@ -16,7 +16,12 @@ export function Home() {
   const characters = useCharacters()
   const { choose, busy } = useImport()
   const [creating, setCreating] = useQueryField('create')
-  if (characters.data === undefined) return <div className="page">{characters.problem === null ? <Loading /> : <ProblemNote problem={characters.problem} onRetry={characters.reload} />}</div>
+  if (characters.data === undefined)
+    return (
+      <div className="page">
+        {characters.problem === null ? <Loading /> : <ProblemNote problem={characters.problem} onRetry={characters.reload} />}
+      </div>
+    )
   const people = characters.data.items
   return (
     <div className="page home">

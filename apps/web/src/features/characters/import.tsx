@@ -60,8 +60,7 @@ export function ImportProvider({ children }: { children: ReactNode }) {
       <input
         ref={input}
         type="file"
-        className="visually-hidden"
-        tabIndex={-1}
+        hidden
         aria-label={words.characters.importCard}
         accept=".json,.png,application/json,image/png"
         data-testid={testIds.importFile}

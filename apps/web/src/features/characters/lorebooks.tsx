@@ -36,8 +36,7 @@ export function Lorebooks({ characterId }: { characterId: string }) {
       <input
         ref={input}
         type="file"
-        className="visually-hidden"
-        tabIndex={-1}
+        hidden
         aria-label={words.characters.importLore}
         accept=".json,application/json"
         onChange={(event) => {

@@ -48,7 +48,10 @@ export function NewConversationForm({ character }: { character: CharacterView })
             label={words.characters.persona}
             value={personaVersionId}
             onChange={setPersona}
-            options={[{ value: '', label: words.characters.personaNone }, ...(personas.data?.items ?? []).map((persona) => ({ value: persona.version_id, label: persona.name }))]}
+            options={[
+              { value: '', label: words.characters.personaNone },
+              ...(personas.data?.items ?? []).map((persona) => ({ value: persona.version_id, label: persona.name })),
+            ]}
           />
           <RealmSelect value={realmId} onChange={setRealm} />
         </div>

@@ -37,11 +37,20 @@ export function RealmSelect({ value, onChange }: { value: string | null; onChang
           setNaming(chosen === fresh)
           if (chosen !== fresh) onChange(chosen)
         }}
-        options={[...all.map((realm) => ({ value: realm.id, label: realm.kind === 'real' ? words.characters.realmReal : realm.name })), { value: fresh, label: words.characters.newRealm }]}
+        options={[
+          ...all.map((realm) => ({ value: realm.id, label: realm.kind === 'real' ? words.characters.realmReal : realm.name })),
+          { value: fresh, label: words.characters.newRealm },
+        ]}
       />
       {naming && (
         <div className="form-row">
-          <input value={name} aria-label={words.characters.realmName} placeholder={words.characters.realmName} maxLength={120} onChange={(event) => setName(event.target.value)} />
+          <input
+            value={name}
+            aria-label={words.characters.realmName}
+            placeholder={words.characters.realmName}
+            maxLength={120}
+            onChange={(event) => setName(event.target.value)}
+          />
           <Button disabled={name.trim() === ''} onClick={() => void add()}>
             {words.common.save}
           </Button>

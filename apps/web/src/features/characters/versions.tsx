@@ -8,7 +8,11 @@ export function Versions({ characterId }: { characterId: string }) {
   const versions = useResource(`versions:${characterId}`, () => characterApi.versions(characterId))
   const items = versions.data?.items ?? []
   if (items.length === 0) return null
-  const origins = { import: words.characters.originImport, authored: words.characters.originAuthored, recast: words.characters.originRecast }
+  const origins = {
+    import: words.characters.originImport,
+    authored: words.characters.originAuthored,
+    recast: words.characters.originRecast,
+  }
   return (
     <section>
       <h2>{words.characters.versions}</h2>

@@ -13,14 +13,27 @@ export function CandidateSwitch({ node, onAdopt }: { node: NodeView; onAdopt: (n
   if (siblings.length < 2 || at === -1) return null
   const previous = siblings[at - 1]
   const next = siblings[at + 1]
-  const label = node.kind === 'candidate' ? words.talk.candidateLabel(at + 1, siblings.length) : words.talk.versionLabel(at + 1, siblings.length)
+  const label =
+    node.kind === 'candidate' ? words.talk.candidateLabel(at + 1, siblings.length) : words.talk.versionLabel(at + 1, siblings.length)
   return (
     <span className="switch" role="group" aria-label={label}>
-      <IconButton icon="left" label={words.talk.previous} testId={testIds.candidatePrev} disabled={disabled || previous === undefined} onClick={() => previous !== undefined && onAdopt(previous)} />
+      <IconButton
+        icon="left"
+        label={words.talk.previous}
+        testId={testIds.candidatePrev}
+        disabled={disabled || previous === undefined}
+        onClick={() => previous !== undefined && onAdopt(previous)}
+      />
       <span className="switch-count" data-testid={testIds.candidateCount}>
         {words.talk.candidate(at + 1, siblings.length)}
       </span>
-      <IconButton icon="right" label={words.talk.next} testId={testIds.candidateNext} disabled={disabled || next === undefined} onClick={() => next !== undefined && onAdopt(next)} />
+      <IconButton
+        icon="right"
+        label={words.talk.next}
+        testId={testIds.candidateNext}
+        disabled={disabled || next === undefined}
+        onClick={() => next !== undefined && onAdopt(next)}
+      />
     </span>
   )
 }

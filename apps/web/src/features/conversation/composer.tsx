@@ -61,7 +61,11 @@ export function Composer({ treeId, name, mode, stopping, onSend, onStop }: Compo
             <li key={`${citation.node_id} ${citation.from} ${citation.to}`} className="chip" data-testid={testIds.citationChip}>
               <span className="chip-text">{plainExcerpt(citation.text)}</span>
               {citation.whole && <span className="faint">{words.whole}</span>}
-              <IconButton icon="close" label={words.removeCitation} onClick={() => setDraft({ ...draft, citations: draft.citations.filter((other) => other !== citation) })} />
+              <IconButton
+                icon="close"
+                label={words.removeCitation}
+                onClick={() => setDraft({ ...draft, citations: draft.citations.filter((other) => other !== citation) })}
+              />
             </li>
           ))}
         </ul>
@@ -74,7 +78,9 @@ export function Composer({ treeId, name, mode, stopping, onSend, onStop }: Compo
           aria-label={words.composerLabel}
           rows={1}
           value={draft.text}
-          placeholder={mode === 'steer' ? words.steerPlaceholder(name) : mode === 'queued' ? words.queuedPlaceholder : words.placeholder(name)}
+          placeholder={
+            mode === 'steer' ? words.steerPlaceholder(name) : mode === 'queued' ? words.queuedPlaceholder : words.placeholder(name)
+          }
           onChange={(event) => setDraft({ ...draft, text: event.target.value })}
           onKeyDown={(event) => {
             if (event.key !== 'Enter' || event.shiftKey || touch || event.nativeEvent.isComposing) return
@@ -87,7 +93,15 @@ export function Composer({ treeId, name, mode, stopping, onSend, onStop }: Compo
             {stopping ? words.stopping : words.stop}
           </Button>
         )}
-        <Button type="submit" look="strong" icon="up" busy={mode === 'sending'} disabled={!canSend} testId={testIds.send} className="composer-send">
+        <Button
+          type="submit"
+          look="strong"
+          icon="up"
+          busy={mode === 'sending'}
+          disabled={!canSend}
+          testId={testIds.send}
+          className="composer-send"
+        >
           {mode === 'steer' ? words.interject : words.send}
         </Button>
       </div>

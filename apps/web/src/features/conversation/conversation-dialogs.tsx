@@ -4,12 +4,29 @@ import { useWords } from '../../words/words.ts'
 import type { Asked } from './use-commands.ts'
 
 /** The questions asked before a seal is withdrawn or a message is deleted. */
-export function ConversationDialogs({ asked, setAsked, confirm }: { asked: Asked | null; setAsked: (asked: Asked | null) => void; confirm: (asked: Asked) => Promise<void> }) {
+export function ConversationDialogs({
+  asked,
+  setAsked,
+  confirm,
+}: {
+  asked: Asked | null
+  setAsked: (asked: Asked | null) => void
+  confirm: (asked: Asked) => Promise<void>
+}) {
   const words = useWords().talk
   const common = useWords().common
   if (asked === null) return null
   if (asked.kind === 'withdraw') {
-    return <ConfirmDialog danger title={words.withdrawTitle} text={words.withdrawText} confirm={words.withdraw} onClose={() => setAsked(null)} act={() => confirm(asked)} />
+    return (
+      <ConfirmDialog
+        danger
+        title={words.withdrawTitle}
+        text={words.withdrawText}
+        confirm={words.withdraw}
+        onClose={() => setAsked(null)}
+        act={() => confirm(asked)}
+      />
+    )
   }
   return (
     <ConfirmDialog
@@ -24,7 +41,8 @@ export function ConversationDialogs({ asked, setAsked, confirm }: { asked: Asked
           await confirm(asked)
         } catch (problem) {
           // It has become canonical meanwhile: the deeper question is asked instead.
-          if (problem instanceof ApiProblem && problem.code === 'canonical_node' && !asked.canonical) setTimeout(() => setAsked({ ...asked, canonical: true }))
+          if (problem instanceof ApiProblem && problem.code === 'canonical_node' && !asked.canonical)
+            setTimeout(() => setAsked({ ...asked, canonical: true }))
           else throw problem
         }
       }}

@@ -23,12 +23,22 @@ export function ConversationHead({ tree, character, face, onRenamed }: HeadProps
   return (
     <header className="talk-head">
       {character !== null && (
-        <Link to={paths.character(character.id)} className="talk-character" title={words.characters.open(character.name)} aria-label={words.characters.open(character.name)}>
+        <Link
+          to={paths.character(character.id)}
+          className="talk-character"
+          title={words.characters.open(character.name)}
+          aria-label={words.characters.open(character.name)}
+        >
           <Avatar character={character} />
         </Link>
       )}
       <div className="talk-title">
-        <TitleField key={`${tree.id} ${tree.title}`} title={tree.title} shownTitle={shownTitle} onRename={(title) => treeApi.rename(tree.id, title).then(onRenamed)} />
+        <TitleField
+          key={`${tree.id} ${tree.title}`}
+          title={tree.title}
+          shownTitle={shownTitle}
+          onRename={(title) => treeApi.rename(tree.id, title).then(onRenamed)}
+        />
         <p className="talk-facts faint">
           {character?.name}
           {tree.realm.kind !== 'real' && <Badge tone="indigo">{tree.realm.name}</Badge>}

@@ -78,10 +78,18 @@ export function Conversation({ treeId, nodeId }: { treeId: string; nodeId: strin
     if (nodeId !== null) navigate(paths.tree(treeId) + window.location.search, { replace: true })
     place.toEnd()
   }
-  const { commands, editingId, freshSealId, asked, setAsked, confirmAsked, busy } = useCommands({ treeId, characterId, characterName: name, handle, onRun: follow })
+  const { commands, editingId, freshSealId, asked, setAsked, confirmAsked, busy } = useCommands({
+    treeId,
+    characterId,
+    characterName: name,
+    handle,
+    onRun: follow,
+  })
 
   const finishRun = async (endedId: string, state: LiveState) => {
-    const unused = steers.filter((steer) => !state.parts.some((part) => part.kind === 'steer' && part.commandId === steer.commandId && part.used))
+    const unused = steers.filter(
+      (steer) => !state.parts.some((part) => part.kind === 'steer' && part.commandId === steer.commandId && part.used),
+    )
     if (unused.length > 0) {
       restoreText(treeId, unused.map((steer) => steer.text).join('\n'))
       toast({ text: words.talk.steerTooLate })
@@ -131,12 +139,32 @@ export function Conversation({ treeId, nodeId }: { treeId: string; nodeId: strin
     })
   }
 
-  useConversationKeys({ shown, busy: busy || live !== null, commands, onEscape: () => (live === null ? (face === null ? false : (closeDrawer(), true)) : (stop(), true)) })
+  useConversationKeys({
+    shown,
+    busy: busy || live !== null,
+    commands,
+    onEscape: () => (live === null ? (face === null ? false : (closeDrawer(), true)) : (stop(), true)),
+  })
 
-  if (path === null) return <div className="page">{handle.problem === null ? <Loading /> : <ProblemNote problem={handle.problem} onRetry={() => void handle.reload()} />}</div>
+  if (path === null)
+    return (
+      <div className="page">
+        {handle.problem === null ? <Loading /> : <ProblemNote problem={handle.problem} onRetry={() => void handle.reload()} />}
+      </div>
+    )
 
-  const pendingSteers = steers.filter((steer) => live?.state.parts.some((part) => part.kind === 'steer' && part.commandId === steer.commandId) !== true)
-  const mode: ComposerMode = sending ? 'sending' : live === null ? 'ask' : live.state.phase === 'queued' ? 'queued' : live.state.phase === 'ended' ? 'sending' : 'steer'
+  const pendingSteers = steers.filter(
+    (steer) => live?.state.parts.some((part) => part.kind === 'steer' && part.commandId === steer.commandId) !== true,
+  )
+  const mode: ComposerMode = sending
+    ? 'sending'
+    : live === null
+      ? 'ask'
+      : live.state.phase === 'queued'
+        ? 'queued'
+        : live.state.phase === 'ended'
+          ? 'sending'
+          : 'steer'
   const replaced = cutAt === -1 ? undefined : nodes[cutAt + 1]
   const liveSiblings = replaced?.kind === 'candidate' ? replaced.sibling_ids.filter((id) => id !== live?.state.candidateId).length : 0
   const liveIsHere = live !== null && (liveQuestion === null || cutAt !== -1)

@@ -24,7 +24,9 @@ export function useDraft(treeId: string): [Draft, (draft: Draft) => void] {
 
 export function addCitation(treeId: string, citation: DraftCitation): void {
   const draft = parse(readPersisted('session', keyOf(treeId)))
-  const same = draft.citations.some((other) => other.node_id === citation.node_id && other.from === citation.from && other.to === citation.to)
+  const same = draft.citations.some(
+    (other) => other.node_id === citation.node_id && other.from === citation.from && other.to === citation.to,
+  )
   if (!same) write(treeId, { ...draft, citations: [...draft.citations, citation] })
 }
 

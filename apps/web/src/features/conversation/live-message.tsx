@@ -11,7 +11,17 @@ import type { LiveRun } from './use-live-run.ts'
 export type WaitingSteer = { commandId: string; text: string }
 
 /** The answer while it is made. It carries the id that its node will have. */
-export function LiveMessage({ live, speaker, waiting, siblings }: { live: LiveRun; speaker: string; waiting: readonly WaitingSteer[]; siblings: number }) {
+export function LiveMessage({
+  live,
+  speaker,
+  waiting,
+  siblings,
+}: {
+  live: LiveRun
+  speaker: string
+  waiting: readonly WaitingSteer[]
+  siblings: number
+}) {
   const words = useWords()
   const { state } = live
   const silent = state.parts.every((part) => part.kind === 'steer')

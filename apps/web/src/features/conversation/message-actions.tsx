@@ -12,11 +12,21 @@ export function MessageActions({ node, commands, canRegenerate }: { node: NodeVi
   return (
     <div className="message-actions">
       {canRegenerate && (
-        <Action testId={testIds.regenerate} title={`${words.regenerateTitle} (R)`} disabled={busy} onClick={() => commands.regenerate(node)}>
+        <Action
+          testId={testIds.regenerate}
+          title={`${words.regenerateTitle} (R)`}
+          disabled={busy}
+          onClick={() => commands.regenerate(node)}
+        >
           {isAnswer ? words.regenerate : words.askAgain}
         </Action>
       )}
-      <Action testId={testIds.edit} title={`${isAnswer ? words.editAnswerTitle : words.editQuestionTitle} (E)`} disabled={busy} onClick={() => commands.edit(node)}>
+      <Action
+        testId={testIds.edit}
+        title={`${isAnswer ? words.editAnswerTitle : words.editQuestionTitle} (E)`}
+        disabled={busy}
+        onClick={() => commands.edit(node)}
+      >
         {words.edit}
       </Action>
       <Action testId={testIds.fork} title={`${words.forkTitle} (F)`} disabled={busy} onClick={() => commands.fork(node)}>

@@ -7,7 +7,12 @@ import { MessageMarkdown } from '../markdown/message-markdown.tsx'
 export function MessageBody({ node }: { node: NodeView }) {
   const words = useWords()
   if (node.deleted) return <p className="message-gone">{words.talk.deleted}</p>
-  if (node.parts.length === 0) return node.text === '' ? <p className="message-gone">{node.sealed && !node.partial ? words.talk.erased : words.talk.empty}</p> : <MessageMarkdown text={node.text} base={0} />
+  if (node.parts.length === 0)
+    return node.text === '' ? (
+      <p className="message-gone">{node.sealed && !node.partial ? words.talk.erased : words.talk.empty}</p>
+    ) : (
+      <MessageMarkdown text={node.text} base={0} />
+    )
   let cursor = 0
   return (
     <>

@@ -44,22 +44,26 @@ export function MessageList(props: MessageListProps) {
   const last = nodes.at(-1)
   return (
     <div className="talk-content" ref={props.contentRef} data-busy={props.busy}>
-      {props.before === null ? nodes.length > 0 && <p className="beginning">{words.talk.beginning}</p> : <Earlier loading={props.loadingEarlier} onEarlier={props.onEarlier} />}
+      {props.before === null ? (
+        nodes.length > 0 && <p className="beginning">{words.talk.beginning}</p>
+      ) : (
+        <Earlier loading={props.loadingEarlier} onEarlier={props.onEarlier} />
+      )}
       {nodes.length === 0 && live === null && <Empty title={words.talk.emptyTitle} text={words.talk.emptyText} />}
       <BusyContext value={props.busy}>
-      {nodes.map((node, index) => (
-        <Message
-          key={node.id}
-          node={node}
-          speaker={speakerOf(node, words.talk, characterName)}
-          commands={commands}
-          canRegenerate={canRegenerate(node, nodes[index - 1], tree, node === last)}
-          editing={props.editingId === node.id}
-          fresh={props.freshSealId === node.id}
-          pointed={props.pointedId === node.id}
-          near={index >= nodes.length - nearMessages}
-        />
-      ))}
+        {nodes.map((node, index) => (
+          <Message
+            key={node.id}
+            node={node}
+            speaker={speakerOf(node, words.talk, characterName)}
+            commands={commands}
+            canRegenerate={canRegenerate(node, nodes[index - 1], tree, node === last)}
+            editing={props.editingId === node.id}
+            fresh={props.freshSealId === node.id}
+            pointed={props.pointedId === node.id}
+            near={index >= nodes.length - nearMessages}
+          />
+        ))}
       </BusyContext>
       {live !== null && live.state.phase !== 'queued' && (
         <LiveMessage live={live} speaker={characterName} waiting={props.waitingSteers} siblings={props.liveSiblings} />

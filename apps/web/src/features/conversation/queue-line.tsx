@@ -5,7 +5,19 @@ import { useWords } from '../../words/words.ts'
 import type { LiveRun } from './use-live-run.ts'
 
 /** Who holds the seat, how far one is from it, and the way out of the line. */
-export function QueueLine({ live, treeId, name, leaving, onLeave }: { live: LiveRun; treeId: string; name: string; leaving: boolean; onLeave: () => void }) {
+export function QueueLine({
+  live,
+  treeId,
+  name,
+  leaving,
+  onLeave,
+}: {
+  live: LiveRun
+  treeId: string
+  name: string
+  leaving: boolean
+  onLeave: () => void
+}) {
   const words = useWords()
   const holder = live.queue?.seat_held_by ?? null
   const place = live.queue?.queue_position ?? live.state.queuePosition
@@ -16,7 +28,9 @@ export function QueueLine({ live, treeId, name, leaving, onLeave }: { live: Live
         {holder?.tree_id === treeId ? (
           words.talk.queueHere(name)
         ) : holder?.tree_id != null && holder.tree_title != null ? (
-          <Link to={paths.tree(holder.tree_id)}>{words.talk.queueHolder(name, holder.tree_title === '' ? words.characters.unnamedTree : holder.tree_title)}</Link>
+          <Link to={paths.tree(holder.tree_id)}>
+            {words.talk.queueHolder(name, holder.tree_title === '' ? words.characters.unnamedTree : holder.tree_title)}
+          </Link>
         ) : (
           words.talk.queueElsewhere(name)
         )}

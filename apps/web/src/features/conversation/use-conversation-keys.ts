@@ -9,7 +9,7 @@ export function useConversationKeys({ shown, busy, commands, onEscape }: KeysInp
   const target = (): NodeView | undefined => {
     const selected = document.getSelection()
     const anchor = selected === null || selected.isCollapsed ? null : selected.anchorNode?.parentElement
-    const element = (document.activeElement?.closest('.message') ?? anchor?.closest('.message')) as HTMLElement | null | undefined
+    const element = document.activeElement?.closest<HTMLElement>('.message') ?? anchor?.closest<HTMLElement>('.message')
     const focused = shown.find((node) => node.id === element?.dataset.nodeId)
     return focused ?? lastAnswer() ?? shown.at(-1)
   }

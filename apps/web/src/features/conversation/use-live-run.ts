@@ -104,7 +104,12 @@ export function useLiveRun(runId: string | null, onEnd: (runId: string, state: L
     const abort = new AbortController()
     const look = () => {
       runApi.read(queued, abort.signal).then(
-        (run) => setLive((before) => (before?.state.runId === run.id ? { ...before, queue: { queue_position: run.queue_position, seat_held_by: run.seat_held_by } } : before)),
+        (run) =>
+          setLive((before) =>
+            before?.state.runId === run.id
+              ? { ...before, queue: { queue_position: run.queue_position, seat_held_by: run.seat_held_by } }
+              : before,
+          ),
         () => undefined, // the stream tells what becomes of the run; this only names who is before it
       )
     }

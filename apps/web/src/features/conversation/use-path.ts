@@ -56,7 +56,14 @@ export function usePath(treeId: string, nodeId: string | null): PathHandle {
       const current = latest.current
       try {
         const joined = endAlone && nodeId === null && current?.aside === false ? await readEnd(treeId, current) : null
-        const next = joined ?? (await readShown({ treeId, nodeId, reach: current?.nodes[0]?.id ?? null, count: Math.max(firstPage, current?.nodes.length ?? 0) }))
+        const next =
+          joined ??
+          (await readShown({
+            treeId,
+            nodeId,
+            reach: current?.nodes[0]?.id ?? null,
+            count: Math.max(firstPage, current?.nodes.length ?? 0),
+          }))
         if (mine !== ticket.current) return
         setProblem(null)
         show({ ...next, nodes: reuse(current?.nodes ?? [], next.nodes) })
@@ -125,11 +132,25 @@ async function readShown(input: { treeId: string; nodeId: string | null; reach: 
 }
 
 /** Pages backwards until the node `reach` is in, or `count` nodes where it is not on this path. */
-async function readBackTo({ treeId, leaf, reach, count }: { treeId: string; leaf: string | undefined; reach: string | null; count: number }): Promise<Omit<ShownPath, 'aside'>> {
+async function readBackTo({
+  treeId,
+  leaf,
+  reach,
+  count,
+}: {
+  treeId: string
+  leaf: string | undefined
+  reach: string | null
+  count: number
+}): Promise<Omit<ShownPath, 'aside'>> {
   let page: PathView = await treeApi.path(treeId, { leaf, limit: Math.min(count, largestPage) })
   const { tree, live_run_id: liveRunId } = page
   let nodes = page.nodes
-  for (let pages = 1; pages < mostPages && page.before !== null && nodes.length < count && !nodes.some((node) => node.id === reach); pages += 1) {
+  for (
+    let pages = 1;
+    pages < mostPages && page.before !== null && nodes.length < count && !nodes.some((node) => node.id === reach);
+    pages += 1
+  ) {
     page = await treeApi.path(treeId, { leaf: leaf ?? tree.head_node_id, before: page.before, limit: largestPage })
     nodes = [...page.nodes, ...nodes]
   }

@@ -35,6 +35,7 @@ export function DrawerWhy({ treeId }: { treeId: string }) {
 function RunExplanation({ runId }: { runId: string }) {
   const [turn, setTurn] = useState<number | undefined>(undefined)
   const explanation = useResource(`explanation:${runId}:${turn ?? 'last'}`, () => runApi.explanation(runId, turn))
-  if (explanation.data === undefined) return explanation.problem === null ? <Loading /> : <ProblemNote problem={explanation.problem} onRetry={explanation.reload} />
+  if (explanation.data === undefined)
+    return explanation.problem === null ? <Loading /> : <ProblemNote problem={explanation.problem} onRetry={explanation.reload} />
   return <ExplanationView explanation={explanation.data} onTurn={setTurn} />
 }

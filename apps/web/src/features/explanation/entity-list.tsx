@@ -15,7 +15,8 @@ export function useReason(): (reason: string) => string {
 /** What an entity is, in the reader's language where the page knows it. */
 export function useEntityLabel(): (entity: { identifier: string; label: string }) => string {
   const { label } = useWords().why
-  return (entity) => label[entity.identifier] ?? label[entity.identifier.split('.')[0] ?? ''] ?? (entity.label === '' ? entity.identifier : entity.label)
+  return (entity) =>
+    label[entity.identifier] ?? label[entity.identifier.split('.')[0] ?? ''] ?? (entity.label === '' ? entity.identifier : entity.label)
 }
 
 type EntityListProps = { entities: Explanation['entities']; lit: number | null; onLight: (index: number | null) => void }
@@ -42,12 +43,18 @@ export function EntityList({ entities, lit, onLight }: EntityListProps) {
           <p className="entity-head">
             <span className={`swatch source-${entity.source}`} aria-hidden="true" />
             <span className="entity-source">{words.why.source[entity.source]}</span>
-            <span className="entity-label" title={entity.identifier}>{label(entity)}</span>
+            <span className="entity-label" title={entity.identifier}>
+              {label(entity)}
+            </span>
             <span className="entity-tokens">{format.number(entity.tokens)}</span>
           </p>
           <p className="entity-facts faint">
             <span>{words.why.role[entity.role]}</span>
-            <span>{entity.position.at === 'relative' ? words.why.rank(entity.position.rank) : words.why.depth(entity.position.depth, entity.position.order)}</span>
+            <span>
+              {entity.position.at === 'relative'
+                ? words.why.rank(entity.position.rank)
+                : words.why.depth(entity.position.depth, entity.position.order)}
+            </span>
             <span>
               {words.why.reason} {reason(entity.reason)}
             </span>

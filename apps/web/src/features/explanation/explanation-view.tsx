@@ -22,7 +22,12 @@ export function ExplanationView({ explanation, onTurn }: { explanation: Explanat
   return (
     <div className="why" data-testid={testIds.explanation} data-run-id={explanation.run_id}>
       <h2>{words.title}</h2>
-      <p className={`rebuilt rebuilt-${explanation.rebuilt}`} data-testid={testIds.rebuilt} data-result={explanation.rebuilt} title={words.rebuiltTitle}>
+      <p
+        className={`rebuilt rebuilt-${explanation.rebuilt}`}
+        data-testid={testIds.rebuilt}
+        data-result={explanation.rebuilt}
+        title={words.rebuiltTitle}
+      >
         {words.rebuilt[explanation.rebuilt]}
       </p>
       <p className="why-facts">

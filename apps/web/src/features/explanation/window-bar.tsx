@@ -5,7 +5,12 @@ const barWidth = 1000
 const barHeight = 34
 const thinnest = 3
 
-type WindowBarProps = { explanation: Explanation; lit: number | null; onLight: (index: number | null) => void; onChoose: (index: number) => void }
+type WindowBarProps = {
+  explanation: Explanation
+  lit: number | null
+  onLight: (index: number | null) => void
+  onChoose: (index: number) => void
+}
 
 /** One bar as long as the window, cut into what was sent, what is kept for the answer, and what stayed empty. */
 export function WindowBar({ explanation, lit, onLight, onChoose }: WindowBarProps) {
@@ -16,7 +21,13 @@ export function WindowBar({ explanation, lit, onLight, onChoose }: WindowBarProp
   let x = 0
   const pieces = entities.map((entity, index) => {
     const width = entity.tokens === 0 ? 0 : Math.max(entity.tokens * scale, thinnest)
-    const piece = { index, x, width, source: entity.source, title: `${words.why.source[entity.source]} · ${words.common.tokens(format.number(entity.tokens))}` }
+    const piece = {
+      index,
+      x,
+      width,
+      source: entity.source,
+      title: `${words.why.source[entity.source]} · ${words.common.tokens(format.number(entity.tokens))}`,
+    }
     x += width
     return piece
   })
@@ -24,7 +35,13 @@ export function WindowBar({ explanation, lit, onLight, onChoose }: WindowBarProp
   const reserveWidth = tokens.reserve * scale
   return (
     <figure className="window">
-      <svg className="window-bar" viewBox={`0 0 ${barWidth} ${barHeight}`} preserveAspectRatio="none" role="img" aria-label={words.why.windowUse(format.number(tokens.used), format.number(tokens.window))}>
+      <svg
+        className="window-bar"
+        viewBox={`0 0 ${barWidth} ${barHeight}`}
+        preserveAspectRatio="none"
+        role="img"
+        aria-label={words.why.windowUse(format.number(tokens.used), format.number(tokens.window))}
+      >
         <rect className="window-free" x={0} y={0} width={barWidth} height={barHeight} />
         {pieces.map((piece) => (
           <rect

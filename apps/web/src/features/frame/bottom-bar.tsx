@@ -17,8 +17,19 @@ export function BottomBar() {
   const items: { icon: IconName; label: string; to: string | null; current: boolean; count?: number }[] = [
     { icon: 'people', label: words.frame.characters, to: paths.home, current: route.name === 'home' || route.name === 'character' },
     { icon: 'talk', label: words.frame.talk, to: treePath, current: route.name === 'tree' && face === null },
-    { icon: 'map', label: words.frame.map, to: treePath === null ? null : route.name === 'tree' ? addressWith({ drawer: 'map' }) : `${treePath}?drawer=map`, current: face === 'map' },
-    { icon: 'memory', label: words.frame.memory, to: route.name === 'tree' ? addressWith({ drawer: 'memory' }) : paths.memory, current: route.name === 'memory' || face === 'memory', count: waiting },
+    {
+      icon: 'map',
+      label: words.frame.map,
+      to: treePath === null ? null : route.name === 'tree' ? addressWith({ drawer: 'map' }) : `${treePath}?drawer=map`,
+      current: face === 'map',
+    },
+    {
+      icon: 'memory',
+      label: words.frame.memory,
+      to: route.name === 'tree' ? addressWith({ drawer: 'memory' }) : paths.memory,
+      current: route.name === 'memory' || face === 'memory',
+      count: waiting,
+    },
     { icon: 'settings', label: words.frame.settings, to: paths.settings, current: route.name === 'settings' || route.name === 'admin' },
   ]
   return (

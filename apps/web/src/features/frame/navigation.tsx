@@ -21,11 +21,11 @@ export function Navigation({ onSearch, onKeys }: { onSearch: () => void; onKeys:
   return (
     <nav className="navigation" aria-label={words.frame.navigation} data-testid={testIds.navigation}>
       <div className="navigation-head">
-        <Link to={paths.home} className="brand-link" aria-label={`${words.session.title}: ${words.frame.home}`}>
-          <span className="brand" lang="zh" aria-hidden="true">
+        <Link to={paths.home} className="brand-link" title={words.frame.home}>
+          <span className="brand" lang="zh">
             灵台
           </span>
-          <span className="brand-latin" aria-hidden="true">
+          <span className="brand-latin" lang="zh-Latn">
             Lingtai
           </span>
         </Link>
@@ -80,7 +80,15 @@ function NavigationActions() {
   }
   return (
     <div className="navigation-actions">
-      <Button icon="plus" look="strong" busy={starting} disabled={target === undefined} testId={testIds.newConversation} onClick={start} title={target === undefined ? undefined : words.characters.newConversationWith(target.name)}>
+      <Button
+        icon="plus"
+        look="strong"
+        busy={starting}
+        disabled={target === undefined}
+        testId={testIds.newConversation}
+        onClick={start}
+        title={target === undefined ? undefined : words.characters.newConversationWith(target.name)}
+      >
         {words.characters.newConversation}
       </Button>
       <div className="navigation-pair">

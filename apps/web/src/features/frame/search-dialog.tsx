@@ -27,21 +27,50 @@ export function SearchDialog({ onClose }: { onClose: () => void }) {
   const holds = (value: string) => wanted !== '' && value.toLowerCase().includes(wanted)
   const foundCharacters = characters.filter((character) => holds(character.name)).slice(0, most)
   const foundTrees = trees.filter((tree) => holds(tree.title)).slice(0, most)
-  const foundNodes = route.name === 'tree' ? shownNodes(route.id).filter((node) => holds(node.text)).slice(-most).reverse() : []
+  const foundNodes =
+    route.name === 'tree'
+      ? shownNodes(route.id)
+          .filter((node) => holds(node.text))
+          .slice(-most)
+          .reverse()
+      : []
   const hits = (memories.audit?.hits ?? []).filter((hit) => hit.text !== null)
   const nothing = wanted !== '' && foundCharacters.length + foundTrees.length + foundNodes.length + hits.length === 0 && !memories.loading
 
   return (
     <Dialog title={words.search.title} onClose={onClose} wide>
-      <input type="search" className="search-input" value={text} placeholder={words.search.placeholder} aria-label={words.search.title} autoFocus onChange={(event) => setText(event.target.value)} />
+      <input
+        type="search"
+        className="search-input"
+        value={text}
+        placeholder={words.search.placeholder}
+        aria-label={words.search.title}
+        onChange={(event) => setText(event.target.value)}
+      />
       <div className="search-results">
         {wanted === '' && <p className="faint">{words.search.hint}</p>}
         {nothing && <p className="faint">{words.search.nothing}</p>}
-        <Results title={words.search.characters} items={foundCharacters.map((character) => ({ id: character.id, to: paths.character(character.id), text: character.name }))} onFollow={onClose} />
-        <Results title={words.search.conversations} items={foundTrees.map((tree) => ({ id: tree.id, to: paths.tree(tree.id), text: tree.title }))} onFollow={onClose} />
-        <Results title={words.search.here} items={foundNodes.map((node) => ({ id: node.id, to: paths.node(node.tree_id, node.id), text: excerpt(node.text, wanted) }))} onFollow={onClose} />
+        <Results
+          title={words.search.characters}
+          items={foundCharacters.map((character) => ({ id: character.id, to: paths.character(character.id), text: character.name }))}
+          onFollow={onClose}
+        />
+        <Results
+          title={words.search.conversations}
+          items={foundTrees.map((tree) => ({ id: tree.id, to: paths.tree(tree.id), text: tree.title }))}
+          onFollow={onClose}
+        />
+        <Results
+          title={words.search.here}
+          items={foundNodes.map((node) => ({ id: node.id, to: paths.node(node.tree_id, node.id), text: excerpt(node.text, wanted) }))}
+          onFollow={onClose}
+        />
         {speaker !== undefined && (
-          <Results title={words.search.memories(speaker.name)} items={hits.map((hit) => ({ id: hit.memory_id, to: `${paths.memory}?memory=${hit.memory_id}`, text: hit.text ?? '' }))} onFollow={onClose} />
+          <Results
+            title={words.search.memories(speaker.name)}
+            items={hits.map((hit) => ({ id: hit.memory_id, to: `${paths.memory}?memory=${hit.memory_id}`, text: hit.text ?? '' }))}
+            onFollow={onClose}
+          />
         )}
         {memories.problem !== null && <ProblemNote problem={memories.problem} />}
       </div>
@@ -75,7 +104,11 @@ function excerpt(text: string, wanted: string): string {
 }
 
 function useMemorySearch(characterId: string | null, text: string) {
-  const [state, setState] = useState<{ audit: RecallAuditView | null; problem: unknown; loading: boolean }>({ audit: null, problem: null, loading: false })
+  const [state, setState] = useState<{ audit: RecallAuditView | null; problem: unknown; loading: boolean }>({
+    audit: null,
+    problem: null,
+    loading: false,
+  })
   useEffect(() => {
     if (characterId === null || text.trim().length < 2) {
       setState({ audit: null, problem: null, loading: false })

@@ -10,7 +10,14 @@ export function LanguageSwitch() {
   const [language, setLanguage] = useLanguage()
   const other: Language = language === 'en' ? 'zh' : 'en'
   return (
-    <button type="button" className="button button-quiet" data-testid={testIds.languageSwitch} aria-label={words.frame.languageSwitchLabel} lang={other === 'zh' ? 'zh-CN' : 'en'} onClick={() => setLanguage(other)}>
+    <button
+      type="button"
+      className="button button-quiet"
+      data-testid={testIds.languageSwitch}
+      title={words.frame.languageSwitchLabel}
+      lang={other === 'zh' ? 'zh-CN' : 'en'}
+      onClick={() => setLanguage(other)}
+    >
       {words.frame.languageSwitch}
     </button>
   )

@@ -15,16 +15,37 @@ type RowBase = {
   out: EdgeStyle | null
 }
 export type MapRow =
-  | (RowBase & { kind: 'node'; node: OutlineNode; onPath: boolean; /** Folds the run together again that this row begins. */ refold: string | null })
-  | (RowBase & { kind: 'fold'; foldKey: string; first: OutlineNode; last: OutlineNode; messages: number; rounds: number; onPath: boolean; canonical: boolean })
+  | (RowBase & {
+      kind: 'node'
+      node: OutlineNode
+      onPath: boolean
+      /** Folds the run together again that this row begins. */ refold: string | null
+    })
+  | (RowBase & {
+      kind: 'fold'
+      foldKey: string
+      first: OutlineNode
+      last: OutlineNode
+      messages: number
+      rounds: number
+      onPath: boolean
+      canonical: boolean
+    })
 
 const shortestFold = 6
-const longestOpen = 60
+/** A longer run opens in pieces: so many at most, and none smaller than this many messages. */
+const longestOpen = 80
 const piecesOfLongRun = 20
+const smallestPiece = 20
 /** Lanes beyond this are drawn on top of each other; keeps rows small in trees that branch off branches without end. */
 export const mostLanes = 40
 
-type LayoutInput = { nodes: readonly OutlineNode[]; pathIds: ReadonlySet<string>; pinnedIds: ReadonlySet<string>; opened: ReadonlySet<string> }
+type LayoutInput = {
+  nodes: readonly OutlineNode[]
+  pathIds: ReadonlySet<string>
+  pinnedIds: ReadonlySet<string>
+  opened: ReadonlySet<string>
+}
 
 /**
  * A tree as rows, top down: the branches that leave a path stand below the place where they leave, indented by one lane; the path itself
@@ -41,10 +62,19 @@ export function layoutTree({ nodes, pathIds, pinnedIds, opened }: LayoutInput): 
 
   const mainChild = (node: OutlineNode): OutlineNode | undefined => {
     const children = childrenOf.get(node.id) ?? []
-    return children.find((child) => pathIds.has(child.id)) ?? children.findLast((child) => child.canonical && !child.deleted) ?? children.at(-1)
+    return (
+      children.find((child) => pathIds.has(child.id)) ?? children.findLast((child) => child.canonical && !child.deleted) ?? children.at(-1)
+    )
   }
-  const styleOf = (node: OutlineNode): EdgeStyle => (node.partial ? 'partial' : node.canonical ? 'canonical' : pathIds.has(node.id) ? 'current' : 'side')
-  const foldable = (node: OutlineNode) => node.kind !== 'root' && node.sealed && !node.partial && !node.deleted && !pinnedIds.has(node.id) && childrenOf.get(node.id)?.length === 1
+  const styleOf = (node: OutlineNode): EdgeStyle =>
+    node.partial ? 'partial' : node.canonical ? 'canonical' : pathIds.has(node.id) ? 'current' : 'side'
+  const foldable = (node: OutlineNode) =>
+    node.kind !== 'root' &&
+    node.sealed &&
+    !node.partial &&
+    !node.deleted &&
+    !pinnedIds.has(node.id) &&
+    childrenOf.get(node.id)?.length === 1
 
   const rows: MapRow[] = []
   const active: (EdgeStyle | null)[] = []
@@ -57,7 +87,14 @@ export function layoutTree({ nodes, pathIds, pinnedIds, opened }: LayoutInput): 
     active.length = Math.min(visit.lane, active.length)
     const through = active.slice(0, mostLanes)
     active[visit.lane] = out
-    return { key, lane: visit.lane, parentLane: visit.parentLane, edge: visit.node.parent_id === null ? null : styleOf(visit.node), through, out }
+    return {
+      key,
+      lane: visit.lane,
+      parentLane: visit.parentLane,
+      edge: visit.node.parent_id === null ? null : styleOf(visit.node),
+      through,
+      out,
+    }
   }
 
   const emitNode = (visit: Visit, refold: string | null) => {
@@ -72,9 +109,19 @@ export function layoutTree({ nodes, pathIds, pinnedIds, opened }: LayoutInput): 
     if (!opened.has(foldKey)) {
       const rounds = run.reduce((count, node) => count + (node.kind === 'question' ? 1 : 0), 0)
       const base = baseOf({ node: first, lane, parentLane }, `fold ${foldKey}`, last)
-      rows.push({ ...base, kind: 'fold', foldKey, first, last, messages: run.length, rounds, onPath: pathIds.has(first.id), canonical: first.canonical })
+      rows.push({
+        ...base,
+        kind: 'fold',
+        foldKey,
+        first,
+        last,
+        messages: run.length,
+        rounds,
+        onPath: pathIds.has(first.id),
+        canonical: first.canonical,
+      })
     } else if (run.length > longestOpen) {
-      const size = Math.ceil(run.length / piecesOfLongRun / 2) * 2
+      const size = Math.max(smallestPiece, Math.ceil(run.length / piecesOfLongRun / 2) * 2)
       for (let at = 0; at < run.length; at += size) emitRun(run.slice(at, at + size), lane, at === 0 ? parentLane : lane, level + 1)
     } else {
       run.forEach((node, index) => emitNode({ node, lane, parentLane: index === 0 ? parentLane : lane }, index === 0 ? foldKey : null))

@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
+import { useCallback, useEffect, useEffectEvent, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { ProblemNote } from '../../parts/problem-note.tsx'
 import { Empty, Loading } from '../../parts/small.tsx'
 import { addressWith, Link, navigate, paths, usePlace } from '../../routing/router.tsx'
@@ -40,7 +40,11 @@ export function TreeMap({ treeId }: { treeId: string }) {
 
   if (outline.data === undefined) {
     if (outline.problem !== null) return <ProblemNote problem={outline.problem} onRetry={outline.reload} />
-    return outline.progress === null ? <Loading /> : <p role="status">{words.map.reading(format.number(outline.progress.read), format.number(outline.progress.all))}</p>
+    return outline.progress === null ? (
+      <Loading />
+    ) : (
+      <p role="status">{words.map.reading(format.number(outline.progress.read), format.number(outline.progress.all))}</p>
+    )
   }
   if (outline.data.nodes.length <= 1) return <Empty title={words.map.emptyTitle} text={words.map.emptyText} />
   return (
@@ -62,7 +66,14 @@ export function TreeMap({ treeId }: { treeId: string }) {
   )
 }
 
-type RowsProps = { rows: ReturnType<typeof layoutTree>; headId: string | null; pointedId: string | null; onGo: (id: string) => void; onFold: (key: string) => void; label: string }
+type RowsProps = {
+  rows: ReturnType<typeof layoutTree>
+  headId: string | null
+  pointedId: string | null
+  onGo: (id: string) => void
+  onFold: (key: string) => void
+  label: string
+}
 
 function Rows({ rows, headId, pointedId, onGo, onFold, label }: RowsProps) {
   const scroller = useRef<HTMLDivElement>(null)
@@ -83,15 +94,18 @@ function Rows({ rows, headId, pointedId, onGo, onFold, label }: RowsProps) {
   // The map opens at the place that is looked at.
   const focusId = pointedId ?? headId
   const focusAt = rows.findIndex((row) => row.kind === 'node' && row.node.id === focusId)
-  const focusTop = focusAt * rowHeight
-  useLayoutEffect(() => {
+  const showFocus = useEffectEvent(() => {
     const element = scroller.current
-    if (element === null || focusAt === -1) return
-    const inView = focusTop >= element.scrollTop && focusTop + rowHeight <= element.scrollTop + element.clientHeight
-    if (!inView) element.scrollTop = focusTop - element.clientHeight / 2
+    if (element === null) return
+    const top = focusAt * rowHeight
+    const inView = top >= element.scrollTop && top + rowHeight <= element.scrollTop + element.clientHeight
+    if (!inView) element.scrollTop = top - element.clientHeight / 2
     measure()
-    // Where it stands now matters when the focus changes, not each time a fold above it opens.
-  }, [focusId, focusAt === -1, measure])
+  })
+  const hasFocus = focusAt !== -1
+  useLayoutEffect(() => {
+    if (hasFocus) showFocus()
+  }, [focusId, hasFocus])
 
   const first = Math.max(0, Math.floor(view.top / rowHeight) - overscan)
   const last = Math.min(rows.length, Math.ceil((view.top + view.height) / rowHeight) + overscan)

@@ -12,7 +12,7 @@ export function useOutline(treeId: string) {
   const [progress, setProgress] = useState<{ read: number; all: number } | null>(null)
   const resource = useResource<WholeOutline>(`outline:${treeId}`, async () => {
     const nodes: OutlineNode[] = []
-    for (let after = -1; ; ) {
+    for (let after = -1; ;) {
       const page = await treeApi.outline(treeId, { after_seq: after, limit: pageSize })
       nodes.push(...page.nodes)
       const last = page.nodes.at(-1)

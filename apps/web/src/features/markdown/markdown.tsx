@@ -7,11 +7,12 @@ import { sourceSpans } from './source-spans.ts'
 const allowedAddress = /^(https?:|mailto:)/i
 
 const components: Components = {
-  a: ({ href, children }) => (href !== undefined && allowedAddress.test(href) ? <OutLink href={href}>{children}</OutLink> : <>{children}</>),
+  a: ({ href, children }) =>
+    href !== undefined && allowedAddress.test(href) ? <OutLink href={href}>{children}</OutLink> : <>{children}</>,
   // Nothing is loaded from elsewhere: a picture is a link to it.
   img: ({ src, alt }) => {
-    const label = alt === undefined || alt === '' ? String(src ?? '') : alt
-    return typeof src === 'string' && allowedAddress.test(src) ? <OutLink href={src}>{label}</OutLink> : <>{label}</>
+    const label = alt === undefined || alt === '' ? (src ?? '') : alt
+    return src !== undefined && allowedAddress.test(src) ? <OutLink href={src}>{label}</OutLink> : <>{label}</>
   },
   // The page has its own headings; a message's are text in weight alone.
   h1: ({ children }) => <p className="md-heading">{children}</p>,

@@ -31,5 +31,15 @@ export function GrowingMarkdown({ text, growing }: { text: string; growing: bool
 }
 
 function PlainText({ text, base }: { text: string; base: number | null }) {
-  return <p>{base === null ? text : <span data-from={base} data-to={base + text.length}>{text}</span>}</p>
+  return (
+    <p>
+      {base === null ? (
+        text
+      ) : (
+        <span data-from={base} data-to={base + text.length}>
+          {text}
+        </span>
+      )}
+    </p>
+  )
 }

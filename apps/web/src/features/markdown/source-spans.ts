@@ -31,12 +31,15 @@ function visit(node: HastNode, base: number | null, inPre: boolean): void {
     const position = child.position ?? node.position
     const from = position?.start.offset
     const to = position?.end.offset
-    if (base === null || from === undefined || to === undefined) return { type: 'element', tagName: 'span', properties: {}, children: letters }
+    if (base === null || from === undefined || to === undefined)
+      return { type: 'element', tagName: 'span', properties: {}, children: letters }
     return { type: 'element', tagName: 'span', properties: { dataFrom: base + from, dataTo: base + to }, children: letters }
   })
 }
 
 function tokenSpan(token: { kind: string | null; text: string }): HastNode {
   const text = { type: 'text', value: token.text }
-  return token.kind === null ? text : { type: 'element', tagName: 'span', properties: { className: [`code-${token.kind}`] }, children: [text] }
+  return token.kind === null
+    ? text
+    : { type: 'element', tagName: 'span', properties: { className: [`code-${token.kind}`] }, children: [text] }
 }

@@ -35,13 +35,44 @@ export function MemoryBrowser({ characterId }: { characterId: string | null }) {
       <h3>{words.memory.browser}</h3>
       <div className="filters">
         {characterId === null && (
-          <Select label={words.memory.filterCharacter} value={who ?? ''} onChange={setCharacter} options={[{ value: '', label: words.memory.anyone }, ...characters.map((character) => ({ value: character.id, label: character.name }))]} />
+          <Select
+            label={words.memory.filterCharacter}
+            value={who ?? ''}
+            onChange={setCharacter}
+            options={[
+              { value: '', label: words.memory.anyone },
+              ...characters.map((character) => ({ value: character.id, label: character.name })),
+            ]}
+          />
         )}
-        <Select label={words.memory.filterLevel} value={level ?? ''} onChange={setLevel} options={[any, ...MemoryLevel.map((value) => ({ value, label: words.memory.level[value] }))]} />
-        <Select label={words.memory.filterType} value={type ?? ''} onChange={setType} options={[any, ...MemoryType.map((value) => ({ value, label: words.memory.type[value] }))]} />
-        <Select label={words.memory.filterState} value={state ?? 'live'} onChange={(value) => setState(value === 'live' ? null : value)} options={[{ value: 'all', label: words.common.all }, ...MemoryState.map((value) => ({ value, label: words.memory.state[value] }))]} />
+        <Select
+          label={words.memory.filterLevel}
+          value={level ?? ''}
+          onChange={setLevel}
+          options={[any, ...MemoryLevel.map((value) => ({ value, label: words.memory.level[value] }))]}
+        />
+        <Select
+          label={words.memory.filterType}
+          value={type ?? ''}
+          onChange={setType}
+          options={[any, ...MemoryType.map((value) => ({ value, label: words.memory.type[value] }))]}
+        />
+        <Select
+          label={words.memory.filterState}
+          value={state ?? 'live'}
+          onChange={(value) => setState(value === 'live' ? null : value)}
+          options={[
+            { value: 'all', label: words.common.all },
+            ...MemoryState.map((value) => ({ value, label: words.memory.state[value] })),
+          ]}
+        />
         {realms.length > 1 && (
-          <Select label={words.memory.filterRealm} value={realm ?? ''} onChange={setRealm} options={[any, ...realms.map((one) => ({ value: one.id, label: one.kind === 'real' ? words.characters.realmReal : one.name }))]} />
+          <Select
+            label={words.memory.filterRealm}
+            value={realm ?? ''}
+            onChange={setRealm}
+            options={[any, ...realms.map((one) => ({ value: one.id, label: one.kind === 'real' ? words.characters.realmReal : one.name }))]}
+          />
         )}
       </div>
       <MemoryList key={JSON.stringify(query)} query={query} openId={openId} onOpen={setOpenId} />
@@ -49,7 +80,15 @@ export function MemoryBrowser({ characterId }: { characterId: string | null }) {
   )
 }
 
-function MemoryList({ query, openId, onOpen }: { query: Record<string, string | null>; openId: string | null; onOpen: (id: string | null) => void }) {
+function MemoryList({
+  query,
+  openId,
+  onOpen,
+}: {
+  query: Record<string, string | null>
+  openId: string | null
+  onOpen: (id: string | null) => void
+}) {
   const words = useWords()
   const key = `memories:${JSON.stringify(query)}`
   const first = useResource(key, () => memoryApi.list({ ...query, limit: pageSize }))
@@ -59,10 +98,9 @@ function MemoryList({ query, openId, onOpen }: { query: Record<string, string | 
   const items = [...first.data.items, ...(more?.items ?? [])]
   const next = more === null ? first.data.next_cursor : more.next
   const readMore = () => {
-    memoryApi.list({ ...query, limit: pageSize, cursor: next }).then(
-      (page) => setMore({ items: [...(more?.items ?? []), ...page.items], next: page.next_cursor }),
-      setProblem,
-    )
+    memoryApi
+      .list({ ...query, limit: pageSize, cursor: next })
+      .then((page) => setMore({ items: [...(more?.items ?? []), ...page.items], next: page.next_cursor }), setProblem)
   }
   const elsewhere = openId !== null && !items.some((memory) => memory.id === openId)
   return (

@@ -19,7 +19,10 @@ async function readInbox(characterId: string | null): Promise<Inbox> {
     memoryApi.list({ state: 'live', character_id: characterId, limit: inboxLimit }),
   ])
   const now = Date.now()
-  return { proposed: proposed.items, automatic: live.items.filter((memory) => memory.undo_until !== null && new Date(memory.undo_until).getTime() > now) }
+  return {
+    proposed: proposed.items,
+    automatic: live.items.filter((memory) => memory.undo_until !== null && new Date(memory.undo_until).getTime() > now),
+  }
 }
 
 /** What waits for the owner, and what was kept by itself and can still be undone. */

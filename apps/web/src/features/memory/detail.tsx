@@ -20,7 +20,8 @@ export function MemoryDetailView({ id, onClose }: { id: string; onClose: () => v
   const memory = useResource(`memory:${id}`, () => memoryApi.read(id))
   const [correcting, setCorrecting] = useState(false)
   const [deleting, setDeleting] = useState(false)
-  if (memory.data === undefined) return memory.problem === null ? <Loading /> : <ProblemNote problem={memory.problem} onRetry={memory.reload} />
+  if (memory.data === undefined)
+    return memory.problem === null ? <Loading /> : <ProblemNote problem={memory.problem} onRetry={memory.reload} />
   const view = memory.data
   const gone = view.text === null
   return (
@@ -108,9 +109,14 @@ function VersionList({ memory }: { memory: MemoryDetail }) {
         return (
           <li key={version.id}>
             <p className="faint">
-              {words.versionOf(version.version)} · {words.cause[version.cause] ?? version.cause} · <When at={version.created_at} /> {version.live && <Badge tone="indigo">{words.liveVersion}</Badge>}
+              {words.versionOf(version.version)} · {words.cause[version.cause] ?? version.cause} · <When at={version.created_at} />{' '}
+              {version.live && <Badge tone="indigo">{words.liveVersion}</Badge>}
             </p>
-            {version.text === null ? <p className="faint">{words.erased}</p> : <p className="diff">{before?.text == null ? version.text : <Diff before={before.text} after={version.text} />}</p>}
+            {version.text === null ? (
+              <p className="faint">{words.erased}</p>
+            ) : (
+              <p className="diff">{before?.text == null ? version.text : <Diff before={before.text} after={version.text} />}</p>
+            )}
           </li>
         )
       })}

@@ -91,19 +91,35 @@ function ProposedCard({ memory, named }: { memory: MemoryView; named: boolean })
       {problem !== null && <ProblemNote problem={problem} />}
       {text === null ? (
         <div className="button-row">
-          <Button look="strong" busy={busy} testId={testIds.confirm} onClick={() => void decide(() => memoryApi.confirm(memory.id), words.memory.kept)}>
+          <Button
+            look="strong"
+            busy={busy}
+            testId={testIds.confirm}
+            onClick={() => void decide(() => memoryApi.confirm(memory.id), words.memory.kept)}
+          >
             {words.memory.keep}
           </Button>
           <Button disabled={busy || memory.text === null} testId={testIds.editConfirm} onClick={() => setText(memory.text ?? '')}>
             {words.memory.editKeep}
           </Button>
-          <Button look="quiet" busy={busy} testId={testIds.reject} onClick={() => void decide(() => memoryApi.reject(memory.id), words.memory.rejected)}>
+          <Button
+            look="quiet"
+            busy={busy}
+            testId={testIds.reject}
+            onClick={() => void decide(() => memoryApi.reject(memory.id), words.memory.rejected)}
+          >
             {words.memory.reject}
           </Button>
         </div>
       ) : (
         <div className="button-row">
-          <Button look="strong" busy={busy} disabled={text.trim() === ''} testId={testIds.confirm} onClick={() => void decide(() => memoryApi.confirm(memory.id, text), words.memory.kept)}>
+          <Button
+            look="strong"
+            busy={busy}
+            disabled={text.trim() === ''}
+            testId={testIds.confirm}
+            onClick={() => void decide(() => memoryApi.confirm(memory.id, text), words.memory.kept)}
+          >
             {words.memory.keepEdited}
           </Button>
           <Button look="quiet" onClick={() => setText(null)}>

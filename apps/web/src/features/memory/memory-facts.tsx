@@ -17,7 +17,11 @@ export function MemoryFacts({ memory }: { memory: MemoryView }) {
       <span>{words.confidence(format.percent(memory.confidence))}</span>
       {memory.state !== 'live' && memory.state !== 'proposed' && <Badge>{words.state[memory.state]}</Badge>}
       {memory.realm.kind !== 'real' && <Badge tone="indigo">{memory.realm.name}</Badge>}
-      {(memory.sensitive || memory.topics.length > 0) && <Badge tone="amber">{memory.topics.length === 0 ? words.sensitive : memory.topics.map((topic) => words.topic[topic] ?? topic).join(' · ')}</Badge>}
+      {(memory.sensitive || memory.topics.length > 0) && (
+        <Badge tone="amber">
+          {memory.topics.length === 0 ? words.sensitive : memory.topics.map((topic) => words.topic[topic] ?? topic).join(' · ')}
+        </Badge>
+      )}
       {memory.flagged !== null && <Badge tone="amber">{words.flagged[memory.flagged]}</Badge>}
     </p>
   )
@@ -31,7 +35,9 @@ export function MemorySources({ memory, all = false }: { memory: MemoryView; all
     <ul className="sources">
       {shown.map((source) => (
         <li key={source.node_id}>
-          <blockquote lang={languageOfText(source.text ?? '')}>{source.text === null ? words.sourceErased : plainExcerpt(source.text)}</blockquote>
+          <blockquote lang={languageOfText(source.text ?? '')}>
+            {source.text === null ? words.sourceErased : plainExcerpt(source.text)}
+          </blockquote>
           <Link to={paths.node(source.tree_id, source.node_id)}>
             {words.source} {source.tree_title !== '' && <span className="faint">{words.inTree(source.tree_title)}</span>}
           </Link>

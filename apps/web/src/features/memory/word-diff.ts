@@ -11,7 +11,11 @@ function cut(text: string): string[] {
 export function wordDiff(before: string, after: string): DiffPiece[] {
   const a = cut(before)
   const b = cut(after)
-  if (a.length * b.length > mostCells) return [{ kind: 'removed', text: before }, { kind: 'added', text: after }]
+  if (a.length * b.length > mostCells)
+    return [
+      { kind: 'removed', text: before },
+      { kind: 'added', text: after },
+    ]
   const width = b.length + 1
   // lengths[i * width + j]: the longest common run of words of a from i on and b from j on.
   const lengths = new Uint32Array((a.length + 1) * width)

@@ -9,10 +9,10 @@ export function DemoBanner() {
   const { model } = useSession().instance
   if (!model.demo) return null
   return (
-    <div className="demo-banner" data-testid={testIds.demoBanner}>
+    <header className="demo-banner" data-testid={testIds.demoBanner}>
       <strong>{words.banner.demo}</strong>
       <span className="demo-banner-text">{words.banner.demoText}</span>
       <span className="demo-banner-window">{words.banner.window(format.number(model.window_tokens))}</span>
-    </div>
+    </header>
   )
 }

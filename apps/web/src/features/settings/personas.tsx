@@ -32,7 +32,13 @@ export function Personas() {
     <section>
       <h2>{words.personas}</h2>
       <p className="faint">{words.personasText}</p>
-      {personas.data === undefined ? personas.problem === null ? <Loading /> : <ProblemNote problem={personas.problem} onRetry={personas.reload} /> : null}
+      {personas.data === undefined ? (
+        personas.problem === null ? (
+          <Loading />
+        ) : (
+          <ProblemNote problem={personas.problem} onRetry={personas.reload} />
+        )
+      ) : null}
       {personas.data?.items.length === 0 && <p>{words.personasEmpty}</p>}
       <ul className="plain-list">
         {personas.data?.items.map((persona) => (

@@ -57,7 +57,10 @@ function Instance() {
   const format = useFormat()
   const { instance } = useSession()
   const rows: [string, string][] = [
-    [words.settings.model, `${instance.model.name}${instance.model.demo ? ` (${words.banner.demo})` : ''} · ${words.banner.window(format.number(instance.model.window_tokens))}`],
+    [
+      words.settings.model,
+      `${instance.model.name}${instance.model.demo ? ` (${words.banner.demo})` : ''} · ${words.banner.window(format.number(instance.model.window_tokens))}`,
+    ],
     [words.settings.embedder, `${instance.embedder.name}${instance.embedder.lexical ? ` (${words.settings.lexical})` : ''}`],
     [words.settings.version, `${instance.version} · ${words.settings.tier[instance.tier]}`],
   ]

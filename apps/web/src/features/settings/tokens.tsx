@@ -22,7 +22,15 @@ export function Tokens() {
     <section>
       <h2>{words.tokens}</h2>
       <p className="faint">{words.tokensText}</p>
-      {tokens.data === undefined ? tokens.problem === null ? <Loading /> : <ProblemNote problem={tokens.problem} onRetry={tokens.reload} /> : <TokenList tokens={tokens.data.items} />}
+      {tokens.data === undefined ? (
+        tokens.problem === null ? (
+          <Loading />
+        ) : (
+          <ProblemNote problem={tokens.problem} onRetry={tokens.reload} />
+        )
+      ) : (
+        <TokenList tokens={tokens.data.items} />
+      )}
       {created !== null && (
         <div className="notice" role="status">
           <p>{created.token === null ? words.tokenAlready : words.tokenOnce}</p>
@@ -46,7 +54,9 @@ function TokenList({ tokens }: { tokens: TokenView[] }) {
           <span className={token.revoked_at === null ? undefined : 'struck'}>{token.name}</span>
           <span className="faint">{token.scopes.map((scope) => words.scopes[scope]).join(', ')}</span>
           <span className="faint">{words.created(format.relative(token.created_at))}</span>
-          <span className="faint">{token.last_used_at === null ? words.neverUsed : words.lastUsed(format.relative(token.last_used_at))}</span>
+          <span className="faint">
+            {token.last_used_at === null ? words.neverUsed : words.lastUsed(format.relative(token.last_used_at))}
+          </span>
           {token.revoked_at === null ? (
             <Button look="quiet" onClick={() => setRevoking(token)}>
               {words.revoke}
