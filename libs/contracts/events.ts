@@ -288,6 +288,8 @@ const definitions = {
     stream: 'memory',
     payload: z.object({ memory_id: Id, version_id: Id, content_id: Id, supersedes_version_id: Id, cause: z.enum(['correct', 'update', 'merge', 'confirm']) }),
   },
+  /** Taken in by a version of another memory: no longer recalled, reachable in that memory's chain. */
+  'memory.merged': { version: 1, visibility: 'audit', stream: 'memory', payload: z.object({ memory_id: Id, into_memory_id: Id, into_version_id: Id }) },
   'memory.reinforced': { version: 1, visibility: 'internal', stream: 'memory', payload: z.object({ memory_id: Id, version_id: Id, count }) },
   'memory.deleted': { version: 1, visibility: 'audit', stream: 'memory', payload: z.object({ memory_id: Id, cause: z.enum(['owner', 'source_deleted', 'undo_window_closed']) }) },
   'memory.flagged': { version: 1, visibility: 'audit', stream: 'memory', payload: z.object({ memory_id: Id, cause: z.enum(['source_deleted', 'canon_withdrawn']) }) },

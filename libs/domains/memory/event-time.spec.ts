@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { eventTime, resolveAbsoluteDate, resolveRelativeDate } from './event-time.ts'
+import { eventTime, readStatedDate, resolveAbsoluteDate, resolveRelativeDate } from './event-time.ts'
 import { instantOf, localIso, shift, wallTime, weekday } from './zone-time.ts'
 
 const shanghai = 'Asia/Shanghai'
@@ -75,6 +75,22 @@ describe('resolveRelativeDate', () => {
   })
 })
 
+describe('readStatedDate', () => {
+  it.each([
+    ['2025-05-01', '2025-05-01T15:30:00.000Z'],
+    ['2025-05-01T09:00', '2025-05-01T01:00:00.000Z'],
+    ['2025-05-01 09:00:30', '2025-05-01T01:00:30.000Z'],
+    ['2025-05-01T09:00:00Z', '2025-05-01T09:00:00.000Z'],
+    ['2025-05-01T09:00:00+02:00', '2025-05-01T07:00:00.000Z'],
+  ])('%s → %s', (text, expected) => {
+    expect(readStatedDate({ text, at, zone: shanghai })?.toISOString()).toBe(expected)
+  })
+
+  it.each(['soon', '2025', '2025-13-01', '2025-02-30', '2025-05-01T25:00', '0001-01-01', '9999-01-01', '2025-05-01T09:00:00+99:99'])('refuses %s', (text) => {
+    expect(readStatedDate({ text, at, zone: shanghai })).toBeNull()
+  })
+})
+
 describe('eventTime', () => {
   const message = { at, zone: shanghai, text: 'I moved yesterday' }
 
@@ -87,6 +103,12 @@ describe('eventTime', () => {
     expect(localIso(eventTime({ text, type: 'event', messages: [message] }), shanghai)).toBe('2025-06-01T23:30:00+08:00')
     expect(resolveAbsoluteDate({ text: '2024年2月29日搬家', at, zone: shanghai })?.toISOString()).toBe('2024-02-29T15:30:00.000Z')
     expect(resolveAbsoluteDate({ text: '2023-02-29', at, zone: shanghai })).toBeNull()
+  })
+
+  it('takes the date that the model states before any other, and none that is no date', () => {
+    const memory = { text: 'The user moved on 2025-06-01', type: 'event', messages: [message] } as const
+    expect(localIso(eventTime({ ...memory, stated: '2025-05-20' }), shanghai)).toBe('2025-05-20T23:30:00+08:00')
+    expect(localIso(eventTime({ ...memory, stated: 'last spring' }), shanghai)).toBe('2025-06-01T23:30:00+08:00')
   })
 
   it('is the newest message for what does not happen on a day', () => {

@@ -138,19 +138,42 @@ export function resolveAbsoluteDate({ text, at, zone }: DatedMessage): Date | nu
   return null
 }
 
+const statedDate = /^(\d{4})-(\d{2})-(\d{2})(?:[T ](\d{2}):(\d{2})(?::(\d{2})(?:\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?$/
+const FARTHEST_YEARS = 150
+
+/** An ISO date or time as a model states it: without an offset it is meant in the zone, without a time at the time of day of `at`. */
+export function readStatedDate({ text, at, zone }: DatedMessage): Date | null {
+  const match = statedDate.exec(text.trim())
+  if (!match) return null
+  const [year, month, day] = [Number(match[1]), Number(match[2]), Number(match[3])]
+  const wall = wallTime(at, zone)
+  if (Math.abs(year - wall.year) > FARTHEST_YEARS || month < 1 || month > 12 || day < 1 || day > new Date(Date.UTC(year, month, 0)).getUTCDate()) return null
+  if (match[7] !== undefined) {
+    const exact = new Date(text.trim().replace(' ', 'T'))
+    return Number.isFinite(exact.getTime()) ? exact : null
+  }
+  if (match[4] === undefined) return instantOf({ ...wall, year, month, day }, zone)
+  const [hour, minute, second] = [Number(match[4]), Number(match[5]), Number(match[6] ?? 0)]
+  if (hour > 23 || minute > 59 || second > 59) return null
+  return instantOf({ year, month, day, hour, minute, second, millisecond: 0 }, zone)
+}
+
 /**
- * When what a memory tells happened (case R21). For events and plans: the date its own text names, else the relative date of a message it
- * rests on, resolved with that message's time in its zone. For anything else, or without any date: when the newest message was written.
+ * When what a memory tells happened (case R21). For events and plans: the date that the model states, else the date that the text names,
+ * else the relative date of a message it rests on, resolved with that message's time in its zone. For anything else, or without any date:
+ * when the newest message was written.
  */
-export function eventTime({ text, type, messages }: { text: string; type: MemoryType; messages: readonly DatedMessage[] }): Date {
+export function eventTime(input: { text: string; type: MemoryType; messages: readonly DatedMessage[]; stated?: string | null }): Date {
+  const { text, type, messages, stated } = input
   const newest = messages.reduce<DatedMessage | null>((latest, message) => (latest && latest.at >= message.at ? latest : message), null)
   if (!newest) throw new RangeError('a memory rests on at least one message')
   if (type !== 'event' && type !== 'plan') return newest.at
-  const named = resolveAbsoluteDate({ text, at: newest.at, zone: newest.zone })
+  const { at, zone } = newest
+  const named = (stated ? readStatedDate({ text: stated, at, zone }) : null) ?? resolveAbsoluteDate({ text, at, zone })
   if (named) return named
   for (const message of messages) {
     const meant = resolveRelativeDate(message)
     if (meant) return meant
   }
-  return newest.at
+  return at
 }

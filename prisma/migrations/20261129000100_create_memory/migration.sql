@@ -503,20 +503,24 @@ CREATE TABLE recall_reinforcements (
 
 -- ---------------------------------------------------------------- extraction
 
--- One row per canonization that extraction has finished with: a job that runs twice stores once.
+-- How far extraction of a canonization has come: a job that runs twice stores once, one that was killed goes on where it stopped.
 CREATE TABLE memory_extractions (
   canonization_id uuid PRIMARY KEY REFERENCES canonizations,
   owner_id uuid NOT NULL,
   character_id uuid NOT NULL,
-  outcome text NOT NULL CHECK (outcome IN ('finished', 'given_up')),
+  outcome text NOT NULL CHECK (outcome IN ('running', 'finished', 'given_up')),
+  -- Everything before mark_offset in this node is done; a long range is extracted in steps, each a transaction.
+  mark_node_id uuid REFERENCES nodes,
+  mark_offset integer CHECK (mark_offset >= 0),
   code text COLLATE "C" CHECK (code ~ '^[A-Za-z0-9_.:/-]{1,64}$'),
   tries integer NOT NULL CHECK (tries >= 0),
   proposals integer NOT NULL CHECK (proposals >= 0),
   stored integer NOT NULL CHECK (stored >= 0),
   dropped integer NOT NULL CHECK (dropped >= 0),
-  ended_at timestamptz NOT NULL,
+  updated_at timestamptz NOT NULL,
   FOREIGN KEY (owner_id, character_id) REFERENCES characters (owner_id, id),
-  CHECK ((outcome = 'given_up') = (code IS NOT NULL))
+  CHECK ((outcome = 'given_up') = (code IS NOT NULL)),
+  CHECK ((mark_node_id IS NULL) = (mark_offset IS NULL))
 );
 -- What was given up may be tried again; what is finished is finished.
 CREATE FUNCTION guard_memory_extractions() RETURNS trigger LANGUAGE plpgsql AS $$
