@@ -1,6 +1,6 @@
-import { ConfigError, loadConfig } from '#infra/config/config'
-import { HomeInUseError } from '#infra/pglite/home-lock'
+import { loadConfig } from '#infra/config/config'
 import { runCli } from './cli/run-cli.ts'
+import { exitMessage } from './exit-message.ts'
 
 /** `npm run -s token|signin|verify|replay|db:migrate`: standard output is the value alone. */
 try {
@@ -10,7 +10,6 @@ try {
     output: { value: (text) => console.log(text), say: (text) => console.error(text) },
   })
 } catch (error) {
-  const isExpected = error instanceof ConfigError || error instanceof HomeInUseError
-  console.error(isExpected ? error.message : error)
+  console.error(exitMessage(error))
   process.exitCode = 1
 }

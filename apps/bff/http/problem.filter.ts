@@ -37,8 +37,8 @@ export class ProblemFilter implements ExceptionFilter {
     if (allowed.length > 0) response.setHeader('Allow', allowed.join(', '))
     const retryAfter = error.code === 'unavailable' ? 1 : error.data['retry_after_seconds']
     if (typeof retryAfter === 'number') response.setHeader('Retry-After', String(retryAfter))
-    if (!request.readableEnded && request.headers['content-length'] !== '0') {
-      // What is left of the body is not read: the connection ends with the answer.
+    if (hasUnreadBody(request)) {
+      // What is left of the body is thrown away, and the connection ends with the answer.
       response.setHeader('Connection', 'close')
       request.resume()
     }
@@ -48,6 +48,11 @@ export class ProblemFilter implements ExceptionFilter {
   #methodsOf(path: string): string[] {
     return [...new Set(this.#routes.filter((route) => route.matches.test(path)).map((route) => route.method))].sort()
   }
+}
+
+function hasUnreadBody(request: Request): boolean {
+  const announced = request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length'] ?? 0) > 0
+  return announced && !request.readableEnded
 }
 
 /** The paths of a documented path: `/v1/runs/{id}` matches `/v1/runs/x`. */

@@ -42,7 +42,7 @@ export type HttpServer = {
 /** How long answers may take after the stop before they are cut. */
 const GRACE_MS = 5_000
 
-/** Serves a system over HTTP. Rejects where the address or port cannot be had. */
+/** Serves a system over HTTP. Throws ListenError where the address or port cannot be had. */
 export async function startHttpServer(system: System, options: HttpServerOptions = {}): Promise<HttpServer> {
   const { config, logger, ids, clock, identity } = system
   const api = options.api ?? true
@@ -82,11 +82,30 @@ export async function startHttpServer(system: System, options: HttpServerOptions
   }
 }
 
-function listen(server: Server, { port, bind }: System['config']): Promise<void> {
+/** The address or port cannot be listened on. */
+export class ListenError extends Error {
+  override readonly name = 'ListenError'
+  readonly address: string
+  readonly port: number
+
+  constructor({ address, port, cause }: { address: string; port: number; cause: NodeJS.ErrnoException }) {
+    const reasons: Readonly<Record<string, string>> = {
+      EADDRINUSE: `port ${port} is in use by another program; stop it, or set PORT to a free one`,
+      EACCES: `port ${port} may not be used by this user; set PORT to one over 1023`,
+      EADDRNOTAVAIL: `${address} is no address of this machine; correct LINGTAI_HOST`,
+    }
+    super(reasons[cause.code ?? ''] ?? `${address}:${port} cannot be listened on: ${cause.message}`, { cause })
+    this.address = address
+    this.port = port
+  }
+}
+
+function listen(server: Server, { port, bind: { address } }: System['config']): Promise<void> {
   return new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(port, bind.address, () => {
-      server.off('error', reject)
+    const onError = (cause: NodeJS.ErrnoException): void => reject(new ListenError({ address, port, cause }))
+    server.once('error', onError)
+    server.listen(port, address, () => {
+      server.off('error', onError)
       resolve()
     })
   })
