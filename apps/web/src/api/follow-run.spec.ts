@@ -90,6 +90,8 @@ describe('followRun', () => {
     const run = follow((events, connection) => (connection === 1 ? events.slice(0, 3) : log))
     await run.done
     expect(run.seen).toEqual([1, 2, 6, 7, 9])
+    expect(run.asked).toEqual([0, 6])
+    expect(run.restarts()).toBe(0)
   })
 
   it('reads the log again when prev_seq is not the last seq seen (decision 29)', async () => {
