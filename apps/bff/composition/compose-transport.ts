@@ -1,8 +1,8 @@
-import { Redis } from 'ioredis'
 import { LocalFanout } from '#infra/local/local-fanout'
 import { LocalJobQueue } from '#infra/local/local-job-queue'
 import { LocalSeat } from '#infra/local/local-seat'
 import { BullmqJobQueue } from '#infra/redis/bullmq-job-queue'
+import { connectRedis } from '#infra/redis/connect-redis'
 import { RedisFanout } from '#infra/redis/redis-fanout'
 import { RedisSeat } from '#infra/redis/redis-seat'
 import type { Fanout } from '#kernel/ports/fanout'
@@ -20,15 +20,9 @@ export function composeTransport({ config, lifecycle, logger, redisPrefix }: Fou
     lifecycle.onClose('seat', () => seat.close())
     return { fanout: new LocalFanout(), seat, queue: new LocalJobQueue(report) }
   }
-  const connect = (): Redis => {
-    // Commands wait while Redis is away; BullMQ wants them to wait for ever, the others give up so that nobody hangs on them.
-    const redis = new Redis(config.redisUrl ?? '', { maxRetriesPerRequest: null, enableReadyCheck: true })
-    redis.on('error', report)
-    return redis
-  }
-  const publisher = connect()
-  const subscriber = connect()
-  const queueConnection = connect()
+  const publisher = connectRedis(config.redisUrl, 'messages', report)
+  const subscriber = connectRedis(config.redisUrl, 'subscriptions', report)
+  const queueConnection = connectRedis(config.redisUrl, 'jobs', report)
   const prefix = `${redisPrefix}.`
   const fanout = new RedisFanout({ publisher, subscriber, prefix, report })
   const seat = new RedisSeat({ redis: publisher, fanout, prefix, report })
@@ -36,7 +30,8 @@ export function composeTransport({ config, lifecycle, logger, redisPrefix }: Fou
   lifecycle.addReadiness({ name: 'redis', check: async () => void (await publisher.ping()) })
   lifecycle.onClose('redis', async () => {
     await seat.close()
-    await Promise.all([publisher, subscriber, queueConnection].map((redis) => redis.quit().catch(() => redis.disconnect())))
+    // Nothing that is under way matters by now, and a farewell would wait for a Redis that is away.
+    for (const redis of [publisher, subscriber, queueConnection]) redis.disconnect()
   })
   return { fanout, seat, queue }
 }

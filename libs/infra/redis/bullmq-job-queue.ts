@@ -38,6 +38,7 @@ export class BullmqJobQueue implements JobQueue {
       concurrency,
     })
     this.#worker.on('error', this.#report)
+    this.#worker.on('failed', (_job, error) => this.#report(error))
     await this.#worker.waitUntilReady()
   }
 

@@ -28,6 +28,7 @@ export class RedisSeat implements Seat {
   }
 
   note(characterId: string, runId: string, ttlMs: number): void {
+    if (this.#redis.status !== 'ready') return
     this.#redis.set(`${this.#prefix}seat.${characterId}`, runId, 'PX', ttlMs).catch(this.#report)
   }
 
