@@ -21,7 +21,7 @@ export default defineConfig({
           exclude: full,
         },
       },
-      { extends: true, test: { name: 'full', include: full } },
+      { extends: true, test: { name: 'full', include: [...full, 'test/{ports,invariants,story}/**/*.spec.ts'] } },
       { extends: true, test: { name: 'e2e', include: ['test/e2e/**/*.spec.ts'] } },
     ],
   },
