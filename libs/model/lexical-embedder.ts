@@ -92,7 +92,8 @@ const featuresOf = (text: string): Features => {
   return features
 }
 
-const embedText = (text: string): Float32Array => {
+/** One text's vector, at once. */
+export const embedText = (text: string): Float32Array => {
   const sums = new Float64Array(DIMENSIONS)
   for (const [feature, { weight, times }] of featuresOf(text)) {
     const value = hash(feature)
