@@ -53,6 +53,9 @@ export type CallOptions = {
 
 export type CallAnswer = { status: number; headers: Headers; text: string; json: () => unknown }
 
+/** Tests ask faster than people; the limits have tests of their own. */
+const unhurried = { owner: { perSecond: 1e5, burst: 1e6 }, stranger: { perSecond: 1e5, burst: 1e6 } }
+
 const everyScope: readonly TokenScope[] = ['read', 'write', 'approve', 'admin']
 
 export async function startTestSystem(options: TestSystemOptions = {}): Promise<TestSystem> {
@@ -69,7 +72,7 @@ export async function startTestSystem(options: TestSystemOptions = {}): Promise<
     logger: createLogger(options.logLevel ?? 'silent'),
     overrides: { ...options.overrides, ...(store.connection ? { connection: store.connection } : {}) },
   })
-  const server = await startHttpServer(system, { checksAnswers: true, ...options.http })
+  const server = await startHttpServer(system, { checksAnswers: true, limits: unhurried, ...options.http })
   await system.lifecycle.startWork(config.role)
   const ownerB = await system.identity.owners.create({ name: `second-${randomUUID()}`, role: 'user', actor: 'owner' })
   const tokenWith = async (scopes: readonly TokenScope[], ownerId = system.firstOwner.id): Promise<string> => {

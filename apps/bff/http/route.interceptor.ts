@@ -96,7 +96,7 @@ async function readInput(request: Request, route: RouteDefinition): Promise<{ in
   const state = stateOf(request)
   const given = cleanJson(lowerCased(request.params), 'params')
   const params = parseInput(route.params ?? idParams(route.path), given, 'params')
-  const query = route.query && parseInput(route.query, cleanJson({ ...request.query }, 'query'), 'query')
+  const query = route.query && parseInput(route.query, givenQuery(request, route.query), 'query')
   let body: unknown
   let bytes: Uint8Array = new Uint8Array()
   if (route.body instanceof RawBody) {
@@ -113,6 +113,15 @@ async function readInput(request: Request, route: RouteDefinition): Promise<{ in
 /** Ids compare as text inside, in lower case. */
 function lowerCased(params: Request['params']): Record<string, string> {
   return Object.fromEntries(Object.entries(params).map(([name, value]) => [name, String(value).toLowerCase()]))
+}
+
+/** The query as objects of text. A parameter without a value says nothing, and must not be read as 0 or as "any". */
+function givenQuery(request: Request, schema: z.ZodType): unknown {
+  const given = cleanJson({ ...request.query }, 'query') as Record<string, unknown>
+  const known = schema instanceof z.ZodObject ? Object.keys(schema.shape) : []
+  const errors = known.filter((name) => given[name] === '').map((name) => ({ path: `query.${name}`, message: 'must not be empty; leave it out' }))
+  if (errors.length > 0) throw new LingtaiError('validation_failed', undefined, { errors })
+  return given
 }
 
 const idParamsByPath = new Map<string, z.ZodType>()
