@@ -40,6 +40,9 @@ export function applyPreferences(): void {
   else document.documentElement.dataset.theme = theme
 }
 
+/** One column and a bottom bar; the style sheet draws the line at the same width. */
+export const phone = '(max-width: 759px)'
+
 /** Whether a media query holds, followed as it changes. */
 export function useMedia(query: string): boolean {
   return useSyncExternalStore(

@@ -10,12 +10,11 @@ import { OutboxView } from './outbox.tsx'
 import { OwnersView } from './owners.tsx'
 import { RunsView } from './runs.tsx'
 
-const tabs = ['runs', 'chain', 'outbox', 'kill', 'events', 'owners'] as const
+const tabs = ['runs', 'outbox', 'kill', 'events', 'owners'] as const
 type Tab = (typeof tabs)[number]
 
 const views: Record<Tab, () => ReactNode> = {
   runs: RunsView,
-  chain: ChainView,
   outbox: OutboxView,
   kill: KillView,
   events: EventsView,
@@ -34,6 +33,7 @@ export function AdminPage() {
     <div className="page page-wide admin">
       <h1>{words.title}</h1>
       <p className="page-lead">{words.text}</p>
+      <ChainView />
       <nav className="tabs" aria-label={words.title}>
         {tabs.map((name) => (
           <Link

@@ -21,9 +21,8 @@ export function ChainView() {
       .finally(() => setBusy(false))
   }
   return (
-    <section>
-      <p>{words.verifyText}</p>
-      <Button look="strong" busy={busy} testId={testIds.verify} onClick={verify}>
+    <section aria-label={words.chain}>
+      <Button title={words.verifyText} busy={busy} testId={testIds.verify} onClick={verify}>
         {busy ? words.verifying : words.verify}
       </Button>
       {problem !== null && <ProblemNote problem={problem} onRetry={verify} />}

@@ -2,6 +2,7 @@ import { Button } from '../../parts/button.tsx'
 import { ProblemNote } from '../../parts/problem-note.tsx'
 import { Avatar, Badge, Empty, Loading, When } from '../../parts/small.tsx'
 import { Link, navigate, paths, useQueryField } from '../../routing/router.tsx'
+import { phone, useMedia } from '../../words/preferences.ts'
 import { useFormat, useWords } from '../../words/words.ts'
 import { CharacterList } from './character-list.tsx'
 import { CreateCharacterDialog } from './create-character.tsx'
@@ -15,6 +16,7 @@ export function Home() {
   const words = useWords()
   const characters = useCharacters()
   const { choose, busy } = useImport()
+  const isPhone = useMedia(phone)
   const [creating, setCreating] = useQueryField('create')
   if (characters.data === undefined)
     return (
@@ -28,28 +30,25 @@ export function Home() {
       <h1>{words.home.title}</h1>
       {people.length === 0 ? (
         <Empty title={words.home.emptyTitle} text={words.home.emptyText} />
+      ) : isPhone ? (
+        <CharacterList />
       ) : (
-        <>
-          <ul className="home-people wide-only">
-            {people.map((character) => (
-              <li key={character.id}>
-                <Link to={paths.character(character.id)} className="home-person">
-                  <Avatar character={character} size="large" />
-                  <span className="home-person-name">{character.name}</span>
-                  <span className="home-person-text">{firstSentence(character.description)}</span>
-                  <span className="home-person-badges">
-                    {character.demo && <Badge>{words.characters.demo}</Badge>}
-                    {!character.accepted && <Badge tone="amber">{words.characters.untrusted}</Badge>}
-                    {character.realm.kind !== 'real' && <Badge tone="indigo">{character.realm.name}</Badge>}
-                  </span>
-                </Link>
-              </li>
-            ))}
-          </ul>
-          <div className="phone-only">
-            <CharacterList />
-          </div>
-        </>
+        <ul className="home-people">
+          {people.map((character) => (
+            <li key={character.id}>
+              <Link to={paths.character(character.id)} className="home-person">
+                <Avatar character={character} size="large" />
+                <span className="home-person-name">{character.name}</span>
+                <span className="home-person-text">{firstSentence(character.description)}</span>
+                <span className="home-person-badges">
+                  {character.demo && <Badge>{words.characters.demo}</Badge>}
+                  {!character.accepted && <Badge tone="amber">{words.characters.untrusted}</Badge>}
+                  {character.realm.kind !== 'real' && <Badge tone="indigo">{character.realm.name}</Badge>}
+                </span>
+              </Link>
+            </li>
+          ))}
+        </ul>
       )}
       <div className="home-actions">
         <Button icon="import" busy={busy} onClick={choose}>
@@ -59,7 +58,7 @@ export function Home() {
           {words.characters.create}
         </Button>
       </div>
-      <RecentTrees />
+      {!isPhone && <RecentTrees />}
       {creating !== null && <CreateCharacterDialog onClose={() => setCreating(null)} onCreated={(id) => navigate(paths.character(id))} />}
     </div>
   )
@@ -79,7 +78,7 @@ function RecentTrees() {
   const recent = [...(trees.data?.items ?? [])].sort((a, b) => (a.updated_at < b.updated_at ? 1 : -1)).slice(0, recentTrees)
   if (recent.length === 0) return null
   return (
-    <section className="wide-only">
+    <section>
       <h2>{words.home.recent}</h2>
       <ul className="tree-rows">
         {recent.map((tree) => (

@@ -23,6 +23,7 @@ import type { WaitingSteer } from './live-message.tsx'
 import type { LiveState } from './live-state.ts'
 import { MessageList } from './message-list.tsx'
 import { QueueLine } from './queue-line.tsx'
+import { titleOf } from './title-of.ts'
 import { useCommands } from './use-commands.ts'
 import { useConversationKeys } from './use-conversation-keys.ts'
 import { useLiveRun } from './use-live-run.ts'
@@ -103,6 +104,19 @@ export function Conversation({ treeId, nodeId }: { treeId: string; nodeId: strin
     setSteers([])
   }
 
+  /** A conversation without a name takes that of its first question; failing to is no reason to trouble anybody. */
+  const nameTree = (question: string) => {
+    const title = titleOf(question)
+    if (path?.tree.title !== '' || title === '') return
+    treeApi.rename(treeId, title).then(
+      (tree) => {
+        handle.setTree(tree)
+        invalidate('trees:')
+      },
+      () => undefined, // it stays unnamed, and can be named by hand
+    )
+  }
+
   const send = async (draft: Draft): Promise<boolean> => {
     setSending(true)
     try {
@@ -119,6 +133,7 @@ export function Conversation({ treeId, nodeId }: { treeId: string; nodeId: strin
       })
       const question: NodeView | null = accepted.question ?? (await nodeApi.read(accepted.question_id))
       handle.append(question)
+      nameTree(draft.text)
       follow(accepted)
       return true
     } catch (problem) {

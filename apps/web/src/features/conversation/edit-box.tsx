@@ -31,9 +31,10 @@ export function EditBox({ node, onSubmit, onClose }: { node: NodeView; onSubmit:
   }
   const ready = text.trim() !== '' && text !== node.text && !busy
   return (
-    <div className="edit-box" data-testid={testIds.editBox}>
+    <div className="edit-box">
       <p className="edit-note">{isAnswer ? words.talk.forksAnswer : words.talk.forksHere}</p>
       <textarea
+        data-testid={testIds.editBox}
         value={text}
         autoFocus
         aria-label={words.common.edit}

@@ -30,6 +30,8 @@ export type PathHandle = {
   loadEarlier: () => Promise<void>
   /** Shows a new question at once, after its parent. */
   append: (question: NodeView) => void
+  /** Takes what another call said of the tree. */
+  setTree: (tree: TreeView) => void
 }
 
 /** The path to show: the tree's present one, or the one that ends at a node which is not on it. */
@@ -121,7 +123,14 @@ export function usePath(treeId: string, nodeId: string | null): PathHandle {
     [show],
   )
 
-  return { path, problem, loadingEarlier, reload, reloadEnd, loadEarlier, append }
+  const setTree = useCallback(
+    (tree: TreeView) => {
+      if (latest.current !== null) show({ ...latest.current, tree })
+    },
+    [show],
+  )
+
+  return { path, problem, loadingEarlier, reload, reloadEnd, loadEarlier, append, setTree }
 }
 
 async function readShown(input: { treeId: string; nodeId: string | null; reach: string | null; count: number }): Promise<ShownPath> {

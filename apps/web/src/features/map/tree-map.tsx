@@ -2,13 +2,13 @@ import { useCallback, useEffect, useEffectEvent, useLayoutEffect, useMemo, useRe
 import { ProblemNote } from '../../parts/problem-note.tsx'
 import { Empty, Loading } from '../../parts/small.tsx'
 import { addressWith, Link, navigate, paths, usePlace } from '../../routing/router.tsx'
+import { phone } from '../../words/preferences.ts'
 import { useFormat, useWords } from '../../words/words.ts'
 import { layoutTree } from './layout.ts'
 import { laneX, MapRowView, rowHeight } from './map-row.tsx'
 import { useOutline } from './use-outline.ts'
 
 const overscan = 12
-const phone = '(max-width: 759px)'
 
 /** The mirror tree as a map. Only the rows in view are drawn. */
 export function TreeMap({ treeId }: { treeId: string }) {
