@@ -1,7 +1,18 @@
 // Lingtai needs Node 24. Where the machine's Node is older, a pinned Node 24 comes from the package registry into .lingtai/node, and
 // the command goes on with it (docs/decisions/0002).
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { delimiter, dirname, join } from 'node:path'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { delimiter, dirname, join, relative, sep } from 'node:path'
 import { at } from './paths.mjs'
 import { npmCommand } from './npm.mjs'
 import { run, stopWithParent } from './processes.mjs'
@@ -35,9 +46,16 @@ const packages = {
 
 const major = (version) => Number(version.split('.')[0])
 
-/** Returns on Node 24 or newer; otherwise runs the same command with Node 24 and exits with its code. */
+const home = at('.lingtai', 'node')
+const pinned = packages[`${process.platform}-${process.arch}`]
+
+/**
+ * Returns on Node 24 or newer; otherwise runs the same command with Node 24 and exits with its code. A Node that was fetched for an
+ * older pin counts as too old.
+ */
 export async function continueOnNode24() {
-  if (major(process.versions.node) >= needed) return
+  const isOldPin = process.execPath.startsWith(home + sep) && process.versions.node !== pinned?.version
+  if (major(process.versions.node) >= needed && !isOldPin) return
   stopWithParent()
   const node = await findOrFetchNode()
   const env = { ...process.env, PATH: `${dirname(node)}${delimiter}${process.env.PATH ?? ''}`, LINGTAI_PARENT: String(process.pid) }
@@ -46,28 +64,37 @@ export async function continueOnNode24() {
 }
 
 async function findOrFetchNode() {
-  const pinned = packages[`${process.platform}-${process.arch}`]
   if (!pinned) {
     throw new SetUpError({
       what: `Lingtai needs Node ${needed}, this is Node ${process.versions.node}, and there is no copy to fetch for ${process.platform} on ${process.arch}.`,
       todo: `Install Node ${needed} or newer yourself (on Windows: inside WSL), then run the same command again.`,
     })
   }
-  const home = at('.lingtai', 'node')
-  if (!isThere(home, pinned)) {
-    say(
-      `This machine has Node ${process.versions.node}; Lingtai needs ${needed}. Fetching Node ${pinned.version} into .lingtai/node, once (about 190 MB).`,
-    )
-    await fetchNode(home, pinned)
+  if (!isThere()) {
+    say(`Node ${process.versions.node} is too old for Lingtai. Fetching Node ${pinned.version} into .lingtai/node, once (about 190 MB).`)
+    await fetchNode()
   }
-  return binaryIn(home, pinned)
+  linkBinary()
+  return binaryIn(home)
 }
 
-const binaryIn = (home, { name }) => join(home, 'node_modules', name, 'bin', 'node')
+const binaryIn = (folder) => join(folder, 'node_modules', pinned.name, 'bin', 'node')
 
-function isThere(home, pinned) {
+/** A path that is the same for every platform, where scripts/run looks for it. */
+function linkBinary() {
+  const link = join(home, 'bin', 'node')
+  if (existsSync(link)) return
+  mkdirSync(dirname(link), { recursive: true })
+  try {
+    symlinkSync(relative(dirname(link), binaryIn(home)), link)
+  } catch (error) {
+    if (error.code !== 'EEXIST') throw error // another command was faster
+  }
+}
+
+function isThere() {
   const manifest = join(home, 'node_modules', pinned.name, 'package.json')
-  if (!existsSync(manifest) || !existsSync(binaryIn(home, pinned))) return false
+  if (!existsSync(manifest) || !existsSync(binaryIn(home))) return false
   try {
     return JSON.parse(readFileSync(manifest, 'utf8')).version === pinned.version
   } catch {
@@ -79,16 +106,16 @@ function isThere(home, pinned) {
  * Fetches beside the final place and moves the whole folder in with one rename, so that neither a kill nor a second command at the
  * same moment can leave half a Node behind.
  */
-async function fetchNode(home, pinned) {
+async function fetchNode() {
   mkdirSync(dirname(home), { recursive: true })
   sweepOldFetches(dirname(home))
   const fresh = mkdtempSync(join(dirname(home), 'node-fetch-'))
   try {
-    writeManifests(fresh, pinned)
+    writeManifests(fresh)
     const npm = npmCommand()
     const { code, output } = await run({
       command: npm.command,
-      args: [...npm.args, 'ci', '--ignore-scripts', '--no-audit', '--no-fund'],
+      args: [...npm.args, 'ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'],
       cwd: fresh,
       capture: true,
     })
@@ -99,7 +126,7 @@ async function fetchNode(home, pinned) {
         output,
       })
     }
-    const tried = await run({ command: binaryIn(fresh, pinned), args: ['--version'], capture: true }).catch((error) => ({
+    const tried = await run({ command: binaryIn(fresh), args: ['--version'], capture: true }).catch((error) => ({
       code: 1,
       output: String(error),
     }))
@@ -110,14 +137,15 @@ async function fetchNode(home, pinned) {
         output: tried.output,
       })
     }
-    moveIn(fresh, home, pinned)
+    moveIn(fresh)
   } finally {
     rmSync(fresh, { recursive: true, force: true })
   }
 }
 
 /** A lockfile made by hand: it pins the archive's integrity, so that `npm ci` refuses anything else. */
-function writeManifests(folder, { name, version, integrity }) {
+function writeManifests(folder) {
+  const { name, version, integrity } = pinned
   const dependencies = { [name]: version }
   const manifest = { name: 'lingtai-node', private: true, dependencies }
   const lock = {
@@ -130,14 +158,14 @@ function writeManifests(folder, { name, version, integrity }) {
   writeFileSync(join(folder, 'package-lock.json'), JSON.stringify(lock))
 }
 
-function moveIn(fresh, home, pinned) {
+function moveIn(fresh) {
   for (let tries = 0; tries < 5; tries++) {
     try {
       renameSync(fresh, home)
       return
     } catch (error) {
       if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error
-      if (isThere(home, pinned)) return // another command was faster
+      if (isThere()) return // another command was faster
       const old = mkdtempSync(join(dirname(home), 'node-fetch-'))
       renameSync(home, join(old, 'old'))
       rmSync(old, { recursive: true, force: true })

@@ -17,7 +17,7 @@ const tell = (line) => writeSync(3, `${line}\n`)
 /** @type {Record<import('./steps.mjs').StepName, () => Promise<unknown>>} */
 const work = {
   dependencies: async () => {
-    const args = ['ci', '--include=dev', '--include=optional', '--ignore-scripts', '--no-audit', '--no-fund']
+    const args = ['ci', '--include=dev', '--include=optional', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
     const entry = npmEntry()
     if (entry) return become(entry, args)
     const { code, output } = await run({ command: 'npm', args, capture: true })
