@@ -18,8 +18,8 @@ export const PROPOSALS_MAX = 50
 const Proposed = ExtractionProposal.extend({ source_message_ids: z.array(z.string()).max(100) })
 export type Proposed = z.infer<typeof Proposed>
 
-/** An answer of extraction, read: what fits the schema, and what is wrong with the rest. */
-export type ReadProposals = { proposals: Proposed[]; problems: string[] }
+/** An answer of extraction, read: what fits the schema, how many do not, and what is wrong with them. */
+export type ReadProposals = { proposals: Proposed[]; invalid: number; problems: string[] }
 
 /** A person's message that a proposal may rest on. */
 export type CitableMessage = { id: string; role: 'user' | 'character' }
@@ -48,15 +48,16 @@ export function readProposals(text: string): ReadAnswer<ReadProposals> {
   if (!object.ok) return object
   const list = object.value.proposals
   if (!Array.isArray(list)) return { ok: false, problems: ['"proposals" is missing or no list'] }
-  const read: ReadProposals = { proposals: [], problems: [] }
-  for (const [index, item] of list.entries()) {
+  const proposals: Proposed[] = []
+  const problems: string[] = []
+  for (const [index, item] of list.slice(0, PROPOSALS_MAX).entries()) {
     const parsed = Proposed.safeParse(item)
-    if (index >= PROPOSALS_MAX) read.problems.push(`proposals[${index}]: more than ${PROPOSALS_MAX} proposals`)
-    else if (!parsed.success) read.problems.push(...issues(`proposals[${index}]`, parsed.error))
-    else if (parsed.data.content.trim() === '') read.problems.push(`proposals[${index}].content is blank`)
-    else read.proposals.push({ ...parsed.data, content: parsed.data.content.toWellFormed().trim() })
+    if (!parsed.success) problems.push(...issues(`proposals[${index}]`, parsed.error))
+    else if (parsed.data.content.trim() === '') problems.push(`proposals[${index}].content is blank`)
+    else proposals.push({ ...parsed.data, content: parsed.data.content.toWellFormed().trim() })
   }
-  return { ok: true, value: read }
+  if (list.length > PROPOSALS_MAX) problems.push(`there are ${list.length} proposals, at most ${PROPOSALS_MAX} are taken`)
+  return { ok: true, value: { proposals, invalid: list.length - proposals.length, problems } }
 }
 
 /** Reads an answer of dedupe; whether its decisions can be carried out is for `placeProposals` to say. */
@@ -102,6 +103,12 @@ export function sift(input: {
     else sifted.kept.push({ ...proposal, content: text, source_message_ids: sources })
   }
   return sifted
+}
+
+/** What is wrong with a text that a model wrote for a merged memory; null where nothing is. */
+export function textProblem(text: string, instructions: string): string | null {
+  if (isEmptyOfMeaning(scrub(text).text)) return 'the content says nothing'
+  return echoOf([instructions])(text) ? 'the content repeats these instructions' : null
 }
 
 /** Fewest letters of a text that can be told to be a quotation. */

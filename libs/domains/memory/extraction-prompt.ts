@@ -44,7 +44,7 @@ export function extractionQuestion(request: ExtractionRequest): Question {
       { role: 'system', content: EXTRACTION_INSTRUCTIONS },
       { role: 'user', content: JSON.stringify(request) },
     ],
-    responseFormat: responseFormatOf('memory_extraction'),
+    responseFormat: responseFormatOf('memory_extraction').json_schema,
   }
 }
 
@@ -59,7 +59,7 @@ export function dedupeQuestion(proposals: readonly Pick<ExtractionProposal, 'con
       { role: 'system', content: DEDUPE_INSTRUCTIONS },
       { role: 'user', content: JSON.stringify(request) },
     ],
-    responseFormat: responseFormatOf('memory_dedupe'),
+    responseFormat: responseFormatOf('memory_dedupe').json_schema,
   }
 }
 

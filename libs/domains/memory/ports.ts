@@ -1,5 +1,6 @@
-import type { responseFormatOf, MemoryLevel, MemoryOrigin, MemoryState, MemoryType, ModelPurpose, SensitiveTopic, Trust } from '#contracts'
+import type { MemoryLevel, MemoryOrigin, MemoryState, MemoryType, ModelPurpose, SensitiveTopic, Trust } from '#contracts'
 import type { ContentLayout } from '#kernel/ports/content-store'
+import type { JsonObject } from '#kernel/ports/model-gateway'
 import type { TokenCounts } from './tokenize.ts'
 
 /** Where memories live and are compared: nothing crosses it. */
@@ -113,6 +114,8 @@ export type AffectedMemory = { memory_id: string; sourced: boolean }
  * their scope. Times that decide what is visible are passed in (`now`), never read from the database.
  */
 export interface MemoryStore {
+  /** The scope of a character of the owner in a realm of the owner; null = the character's own realm. Null where one is not there. */
+  resolveScope(ownerId: string, characterId: string, realmId: string | null): Promise<Scope | null>
   list(ownerId: string, filter: MemoryFilter, now: Date): Promise<MemoryRow[]>
   find(ownerId: string, memoryId: string, now: Date): Promise<MemoryRow | null>
   findAll(ownerId: string, memoryIds: readonly string[], now: Date): Promise<MemoryRow[]>
@@ -372,7 +375,8 @@ export type MemoryQuestion = {
   canonizationId: string
   /** What is said to the model, in order. */
   messages: readonly { role: 'system' | 'user' | 'assistant'; content: string }[]
-  responseFormat: ReturnType<typeof responseFormatOf>
+  /** Name and JSON schema of the answer. */
+  responseFormat: { name: string; schema: JsonObject }
   /** Contents that the messages were made from: erasing one of them erases what is recorded (decision 13). */
   derivedFrom: readonly string[]
   /** The meet of what is in it. */

@@ -61,6 +61,16 @@ export class MemoryRepository implements MemoryStore {
     this.#sql = sql
   }
 
+  async resolveScope(ownerId: string, characterId: string, realmId: string | null): Promise<Scope | null> {
+    const [row] = await this.#sql.query<Scope>(
+      `SELECT c.owner_id, c.id AS character_id, r.id AS realm_id
+       FROM characters c JOIN realms r ON r.owner_id = c.owner_id AND r.id = coalesce($3::uuid, c.realm_id)
+       WHERE c.owner_id = $1::uuid AND c.id = $2::uuid AND c.deleted_at IS NULL`,
+      [ownerId, characterId, realmId],
+    )
+    return row ?? null
+  }
+
   list(ownerId: string, filter: MemoryFilter, now: Date): Promise<MemoryRow[]> {
     return this.#sql.query<MemoryRow>(
       `SELECT ${memoryColumns} FROM ${memoryTables}
