@@ -102,7 +102,7 @@ export class TreesController {
     answer: RunAccepted,
     status: 201,
     before: async (self: TreesController, { principal, params, body }) => {
-      body.parent_id = await self.asks.settledParent(principal.ownerId, params.id, body.parent_id)
+      body.parent_id = await self.asks.settledParent(principal.ownerId, params.id, body)
     },
     keep: (answer) => ({ id: answer.run_id }),
     rebuild: (self: TreesController, { principal }, { id }) => self.asks.accepted(principal.ownerId, id),

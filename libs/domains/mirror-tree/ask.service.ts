@@ -1,6 +1,7 @@
 import { LingtaiError } from '#contracts'
 import type { Ask, NewEvent, RunAccepted } from '#contracts'
 import { mayHangBelow } from '#kernel/invariants/tree-rules'
+import type { Refusal } from '#kernel/invariants/tree-rules'
 import type { Clock, Ids, Scheduler } from '#kernel/ports/clock'
 import type { ContentStore } from '#kernel/ports/content-store'
 import type { EventLog } from '#kernel/ports/event-log'
@@ -8,18 +9,16 @@ import type { RunStore } from '#kernel/ports/run-store'
 import type { Seat } from '#kernel/ports/seat'
 import type { UnitOfWork } from '#kernel/ports/unit-of-work'
 import { contentDigest } from '#kernel/record/chain'
+import { CitationKeeper } from './citation-keeper.ts'
 import type { InvariantRecord } from './invariant-record.ts'
-import { partsOf, textOf } from './node-content.ts'
 import type { NodeViews } from './node-views.ts'
 import type { PathNode, TreeRow, TreeStore } from './ports.ts'
+import { SealWait } from './seal-wait.ts'
 
 /** A queued run gives up after this long (decision 22). */
 const QUEUE_EXPIRY_MS = 10 * 60_000
 /** Runs of one owner that may wait or run at once. */
 const WAITING_MAX = 50
-/** How long an ask below a closing sprout waits for its seal (decision 23, case T5). */
-const SEAL_WAIT_MS = 5_000
-const SEAL_POLL_MS = 20
 
 export type AskDeps = {
   unitOfWork: UnitOfWork
@@ -40,9 +39,23 @@ type Place = { tree: TreeRow; parent: PathNode }
 /** Step 1 of a turn: question, run and their events in one transaction (spec/1). */
 export class AskService {
   readonly #deps: AskDeps
+  readonly #citations: CitationKeeper
+  readonly #wait: SealWait
 
   constructor(deps: AskDeps) {
     this.#deps = deps
+    this.#citations = new CitationKeeper(deps)
+    this.#wait = new SealWait(deps)
+  }
+
+  /** The node to ask below. Waits for an answer that is being stopped, so it is called outside a unit of work. */
+  settledParent(ownerId: string, treeId: string, ask: Pick<Ask, 'parent_id' | 'revision'>): Promise<string> {
+    return this.#wait.parent(ownerId, treeId, ask)
+  }
+
+  /** Waits for a question's answer that is being stopped; refuses while it is being written. Outside a unit of work. */
+  settledQuestion(ownerId: string, nodeId: string): Promise<void> {
+    return this.#wait.question(ownerId, nodeId)
   }
 
   /** A person asks below a node of the tree: the one that `settledParent` answered. */
@@ -50,9 +63,11 @@ export class AskService {
     const accepted = await this.#deps.unitOfWork.run(async () => {
       const parentId = ask.parent_id ?? (await this.#deps.trees.find(ownerId, treeId))?.head_node_id
       if (parentId === undefined) throw new LingtaiError('not_found')
-      const place = await this.#place(ownerId, treeId, parentId)
-      const question = await this.#addQuestion(place, ask, null)
-      return this.#request(place.tree, question, ask.effort, ask.revision !== undefined && ask.revision < place.tree.revision)
+      const place = await this.#place(ownerId, treeId, parentId, 'ask')
+      // Against the tree as it was before this question moved it on (case T3).
+      const newerHead = ask.revision !== undefined && ask.revision < place.tree.revision
+      const question = await this.#addQuestion(place, ask)
+      return this.#request(place.tree, question, { effort: ask.effort, newerHead })
     })
     return this.#announce(accepted)
   }
@@ -87,10 +102,11 @@ export class AskService {
     const parent = questionId === null ? null : await trees.node(ownerId, questionId)
     if (!parent || parent.kind === 'root') throw new LingtaiError('wrong_state', 'A greeting has no question to answer again.')
     const accepted = await unitOfWork.run(async () => {
-      const { tree, parent: question } = await this.#place(ownerId, node.tree_id, parent.id)
-      if (await this.#deps.runs.liveUnder(question.id)) throw new LingtaiError('candidate_open')
+      const { tree, parent: question } = await this.#place(ownerId, node.tree_id, parent.id, 'regenerate')
+      if (await this.#deps.runs.liveUnder(question.id)) return this.#refuse({ invariant: 'M1', code: 'candidate_open' }, question, 'regenerate')
+      const headBefore = tree.head_node_id
       await this.#moveHead(tree, question.id, 'ask')
-      return this.#request(tree, question, options.effort, false)
+      return this.#request(tree, question, { effort: options.effort, headBefore })
     })
     return this.#announce(accepted)
   }
@@ -100,78 +116,32 @@ export class AskService {
     const parentId = node.parent_id
     if (parentId === null) throw new LingtaiError('wrong_state', 'The root has no text.')
     const accepted = await this.#deps.unitOfWork.run(async () => {
-      const place = await this.#place(ownerId, node.tree_id, parentId)
-      const question = await this.#addQuestion(place, { text: edit.text, citations: [] }, node.id)
-      return this.#request(place.tree, question, edit.effort, false)
+      const place = await this.#place(ownerId, node.tree_id, parentId, 'edit')
+      const original = await this.#deps.trees.node(ownerId, node.id)
+      if (!original) throw new LingtaiError('not_found')
+      if (original.deleted) return this.#refuse({ invariant: 'M6', code: 'node_deleted' }, original, 'edit')
+      const question = await this.#addQuestion(place, { text: edit.text, citations: [] }, original.id)
+      return this.#request(place.tree, question, { effort: edit.effort })
     })
     return this.#announce(accepted)
   }
 
-  /**
-   * The node to ask below: an answer that is being stopped is waited for, one that is being written is refused. Waits, so it is called
-   * outside a unit of work.
-   */
-  async settledParent(ownerId: string, treeId: string, parentId: string | undefined): Promise<string> {
-    const { trees, runs, invariants } = this.#deps
-    const tree = await trees.find(ownerId, treeId)
-    if (!tree) throw new LingtaiError('not_found')
-    const wanted = parentId ?? tree.head_node_id
-    const node = await trees.node(ownerId, wanted)
-    if (!node) {
-      // A reserved candidate without a row yet: its run tells whether it will ever have one.
-      const run = await runs.byCandidate(wanted)
-      if (run?.owner_id !== ownerId || run.tree_id !== treeId || run.question_id === null) throw new LingtaiError('not_found', 'There is no such parent node.', { errors: [{ path: 'parent_id', message: 'unknown node' }] })
-      return this.#afterSeal(ownerId, run.id, wanted, run.question_id)
-    }
-    if (node.tree_id !== treeId) throw new LingtaiError('not_found', 'There is no such parent node.', { errors: [{ path: 'parent_id', message: 'unknown node' }] })
-    const refusal = mayHangBelow(node)
-    if (refusal?.code === 'candidate_open' && node.run_id !== null && node.parent_id !== null) {
-      return this.#afterSeal(ownerId, node.run_id, node.id, node.parent_id)
-    }
-    if (refusal) return invariants.refuse(refusal, { ownerId, treeId, nodeId: node.id, attempt: 'ask' })
-    const live = parentId === undefined ? await runs.liveUnder(node.id) : null
-    return live?.candidate_id ? this.#afterSeal(ownerId, live.id, live.candidate_id, node.id) : node.id
+  async #refuse(refusal: NonNullable<Refusal>, node: PathNode, attempt: string): Promise<never> {
+    return this.#deps.invariants.refuse(refusal, { ownerId: node.owner_id, treeId: node.tree_id, nodeId: node.id, attempt })
   }
 
-  /** Waits for the answer of a node's question that is being stopped; refuses while it is being written. Outside a unit of work. */
-  async settledQuestion(ownerId: string, nodeId: string): Promise<void> {
-    const { trees, runs } = this.#deps
-    const node = await trees.node(ownerId, nodeId)
-    const questionId = node?.kind === 'candidate' ? node.parent_id : nodeId
-    const live = questionId === null ? null : await runs.liveUnder(questionId)
-    if (live?.candidate_id && live.question_id !== null) await this.#afterSeal(ownerId, live.id, live.candidate_id, live.question_id)
-  }
-
-  /** Waits for a run that is being cancelled; its candidate, or its question when it said nothing, is the parent then (case T5). */
-  async #afterSeal(ownerId: string, runId: string, candidateId: string, questionId: string): Promise<string> {
-    const { runs, trees, scheduler } = this.#deps
-    for (let waited = 0; waited <= SEAL_WAIT_MS; waited += SEAL_POLL_MS) {
-      const run = await runs.get(runId)
-      if (!run || run.ended_at !== null) return (await trees.node(ownerId, candidateId)) ? candidateId : questionId
-      const closing = (await runs.openCommands(runId)).some((command) => command.kind === 'cancel')
-      if (!closing) {
-        // The run may have ended between the two reads; then there is nothing left to refuse.
-        const again = await runs.get(runId)
-        if (again && again.ended_at === null) throw new LingtaiError('candidate_open', undefined, { data: { run_id: runId } })
-        continue
-      }
-      await new Promise<void>((resolve) => scheduler.after(SEAL_POLL_MS, resolve))
-    }
-    throw new LingtaiError('candidate_open', 'The answer is still being stopped.', { data: { run_id: runId } })
-  }
-
-  async #place(ownerId: string, treeId: string, parentId: string): Promise<Place> {
+  async #place(ownerId: string, treeId: string, parentId: string, attempt: string): Promise<Place> {
     const { trees, runs } = this.#deps
     const tree = await trees.lock(ownerId, treeId)
     const parent = await trees.node(ownerId, parentId)
     if (!tree || !parent || parent.tree_id !== tree.id) throw new LingtaiError('not_found')
     const refusal = mayHangBelow(parent)
-    if (refusal) throw new LingtaiError(refusal.code)
+    if (refusal) return this.#refuse(refusal, parent, attempt)
     if ((await runs.countWaiting(ownerId)) >= WAITING_MAX) throw new LingtaiError('queue_full')
     return { tree, parent }
   }
 
-  async #addQuestion({ tree, parent }: Place, ask: Pick<Ask, 'text' | 'citations'>, editedFromId: string | null): Promise<PathNode> {
+  async #addQuestion({ tree, parent }: Place, ask: Pick<Ask, 'text' | 'citations'>, editedFromId: string | null = null): Promise<PathNode> {
     const { trees, contents, ids, clock, log } = this.#deps
     const content = await contents.put({ owner_id: tree.owner_id, media_type: 'text/plain', content: ask.text })
     const id = ids.next()
@@ -217,54 +187,13 @@ export class AskService {
         }),
       ],
     })
-    await this.#cite(tree, id, ask.citations)
+    await this.#citations.cite(tree, id, ask.citations)
+    if (editedFromId !== null) await this.#citations.citeAgain(tree, id, editedFromId)
     await trees.adopt(tree.id, parent.id, id)
     await this.#moveHead(tree, id, editedFromId === null ? 'ask' : 'edit')
     const question = await trees.node(tree.owner_id, id)
     if (!question) throw new LingtaiError('internal_error')
     return question
-  }
-
-  /** Quoted passages, kept as they are now (引文锚). */
-  async #cite(tree: TreeRow, nodeId: string, citations: Ask['citations']): Promise<void> {
-    const { trees, contents, ids, log } = this.#deps
-    for (const [index, citation] of citations.entries()) {
-      const source = await trees.node(tree.owner_id, citation.node_id)
-      const text = source ? textOf(partsOf(source)) : ''
-      if (!source || !source.sealed || source.deleted || source.content_id === null || citation.to > text.length) {
-        const path = `citations[${index}].${source && citation.to > text.length ? 'to' : 'node_id'}`
-        throw new LingtaiError('validation_failed', 'A cited passage is not there.', { errors: [{ path, message: 'no such passage' }] })
-      }
-      const snapshot = await contents.put({
-        owner_id: tree.owner_id,
-        media_type: 'text/plain',
-        content: text.slice(citation.from, citation.to).toWellFormed(),
-        derived_from: [source.content_id],
-      })
-      const id = ids.next()
-      await trees.insertCitation({
-        id,
-        owner_id: tree.owner_id,
-        node_id: nodeId,
-        source_tree_id: source.tree_id,
-        source_node_id: source.id,
-        range_from: citation.from,
-        range_to: citation.to,
-        list_position: index,
-        snapshot_content_id: snapshot.id,
-      })
-      await log.append({
-        stream: `tree:${tree.id}`,
-        ownerId: tree.owner_id,
-        events: [
-          this.#event({
-            type: 'citation.created',
-            payload: { citation_id: id, node_id: nodeId, source_node_id: source.id, snapshot_content_id: snapshot.id },
-            content_digests: [contentDigest(snapshot.id, snapshot.digest)],
-          }),
-        ],
-      })
-    }
   }
 
   async #moveHead(tree: TreeRow, nodeId: string, cause: 'ask' | 'edit'): Promise<void> {
@@ -278,7 +207,11 @@ export class AskService {
     tree.head_node_id = nodeId
   }
 
-  async #request(tree: TreeRow, question: PathNode, effort: Ask['effort'], newerHead: boolean): Promise<RunAccepted & { characterId: string }> {
+  async #request(
+    tree: TreeRow,
+    question: PathNode,
+    { effort, newerHead = false, headBefore }: { effort?: Ask['effort']; newerHead?: boolean; headBefore?: string },
+  ): Promise<RunAccepted & { characterId: string }> {
     const { runs, ids, log, clock, views } = this.#deps
     const characterId = tree.character_ids[0]
     if (characterId === undefined) throw new LingtaiError('wrong_state', 'No character lives in this tree.')
@@ -296,7 +229,7 @@ export class AskService {
       question_id: question.id,
       candidate_id: candidateId,
       trace_id: ids.next(),
-      settings: { seed: ids.seed(), ...(effort ? { effort } : {}) },
+      settings: { seed: ids.seed(), ...(effort ? { effort } : {}), ...(headBefore === undefined ? {} : { head_before: headBefore }) },
       queueExpiresAt,
     })
     const envelope = { run_id: runId, character_id: characterId }

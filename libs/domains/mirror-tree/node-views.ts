@@ -70,10 +70,19 @@ export class NodeViews {
     )
   }
 
-  /** What a sprout has said so far, from its durable deltas. */
+  /** What a sprout has said so far, from its durable deltas, with what was interjected where it took effect. */
   async #sproutParts(node: PathNode): Promise<NodeView['parts']> {
     if (node.run_id === null) return []
-    return partsOf(foldAnswer(await this.#runs.segments(node.run_id), []))
+    const segments = await this.#runs.segments(node.run_id)
+    const used = await this.#runs.usedSteers(node.run_id)
+    const said = new Set(segments.map((segment) => segment.part))
+    // An interjection is a part of its own: it stands where the parts of the segments leave a number out.
+    const places = Array.from({ length: said.size + used.length }, (_, part) => part).filter((part) => !said.has(part))
+    const steers = used.map((steer, index) => {
+      const place = places[index] ?? Infinity
+      return { content_id: steer.content_id, digest: '', text: steer.text ?? '', after_segments: segments.filter((segment) => segment.part < place).length }
+    })
+    return partsOf(foldAnswer(segments, steers))
   }
 }
 

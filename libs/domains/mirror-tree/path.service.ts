@@ -1,6 +1,7 @@
 import { LingtaiError } from '#contracts'
 import type { Canonized, CanonizationView, HeadMoved, NewEvent, NodeView } from '#contracts'
 import { mayCanonize, mayChangeText, mayHangBelow } from '#kernel/invariants/tree-rules'
+import type { Refusal } from '#kernel/invariants/tree-rules'
 import type { Clock, Ids } from '#kernel/ports/clock'
 import type { ContentStore } from '#kernel/ports/content-store'
 import type { EventLog } from '#kernel/ports/event-log'
@@ -50,9 +51,8 @@ export class PathService {
   /** Switch to a candidate (采用): the head goes where its adopted path ends (case T1). Says nothing about canon (M4). */
   async adopt(ownerId: string, nodeId: string): Promise<HeadMoved> {
     const { unitOfWork, trees } = this.#deps
-    const node = await this.#live(ownerId, nodeId, 'adopt')
     return unitOfWork.run(async () => {
-      const tree = await this.#lock(node)
+      const { tree, node } = await this.#allowed(ownerId, nodeId, 'adopt', mayHangBelow)
       if (node.parent_id !== null) {
         await trees.adopt(tree.id, node.parent_id, node.id)
         await this.#append(tree, [{ type: 'candidate.adopted', payload: { parent_id: node.parent_id, child_id: node.id } }])
@@ -63,16 +63,17 @@ export class PathService {
 
   /** The current path goes on from this node; what hung below stays where it is (P3: one pointer). */
   async fork(ownerId: string, nodeId: string): Promise<HeadMoved> {
-    const node = await this.#live(ownerId, nodeId, 'fork')
-    return this.#deps.unitOfWork.run(async () => this.#moveHead(await this.#lock(node), node.id, 'fork'))
+    return this.#deps.unitOfWork.run(async () => {
+      const { tree, node } = await this.#allowed(ownerId, nodeId, 'fork', mayHangBelow)
+      return this.#moveHead(tree, node.id, 'fork')
+    })
   }
 
   /** An edited answer is a new sibling candidate written by the owner (decision 40, M1). */
   async editCandidate(ownerId: string, nodeId: string, text: string): Promise<NodeView> {
     const { unitOfWork, trees, contents, ids, clock } = this.#deps
-    const node = await this.#live(ownerId, nodeId, 'edit')
     return unitOfWork.run(async () => {
-      const tree = await this.#lock(node)
+      const { tree, node } = await this.#allowed(ownerId, nodeId, 'edit', mayHangBelow)
       if (node.parent_id === null) throw new LingtaiError('wrong_state', 'The root has no text.')
       const content = await contents.put({ owner_id: ownerId, media_type: 'text/plain', content: text })
       const id = ids.next()
@@ -132,12 +133,9 @@ export class PathService {
 
   /** Makes everything since the nearest canonical ancestor true for the character (归真, decision 26). */
   async canonize(ownerId: string, nodeId: string): Promise<Canonized> {
-    const { unitOfWork, trees, invariants, canon, ids } = this.#deps
-    const node = await this.#find(ownerId, nodeId)
-    const refusal = mayCanonize(node)
-    if (refusal) return invariants.refuse(refusal, { ownerId, treeId: node.tree_id, nodeId, attempt: 'canonize' })
+    const { unitOfWork, trees, canon, ids } = this.#deps
     return unitOfWork.run(async () => {
-      const tree = await this.#lock(node)
+      const { tree, node } = await this.#allowed(ownerId, nodeId, 'canonize', mayCanonize)
       const characterId = node.speaker_character_id ?? tree.character_ids[0]
       if (characterId === undefined) throw new LingtaiError('wrong_state', 'No character lives in this tree.')
       const canonical = new Set(await trees.canonicalNodeIds(tree.id))
@@ -206,10 +204,11 @@ export class PathService {
 
   async #withdraw(ownerId: string, canonizationId: string): Promise<CanonizationView> {
     const { trees, canon } = this.#deps
-    const found = await trees.canonization(ownerId, canonizationId)
+    const treeId = (await trees.canonization(ownerId, canonizationId))?.tree_id
+    const tree = treeId === undefined ? null : await trees.lock(ownerId, treeId)
+    // Read again now that the tree is locked: somebody else may have withdrawn it meanwhile.
+    const found = tree && (await trees.canonization(ownerId, canonizationId))
     if (!found) throw new LingtaiError('not_found')
-    const tree = await trees.lock(ownerId, found.tree_id)
-    if (!tree) throw new LingtaiError('not_found')
     if (found.withdrawn_at === null) {
       await trees.withdraw(found.id)
       await this.#append(tree, [
@@ -226,26 +225,32 @@ export class PathService {
   /** Tombstones a node and erases its text; nothing below moves, a deleted inner node projects as nothing (decision 24). */
   async delete(ownerId: string, nodeId: string, options: { withdraw: boolean }): Promise<void> {
     const { unitOfWork, trees, contents, canon } = this.#deps
-    const node = await this.#find(ownerId, nodeId)
-    if (node.kind === 'root') throw new LingtaiError('wrong_state', 'The root is not a message.')
-    if (!node.sealed) throw new LingtaiError('candidate_open')
-    if (node.deleted) return
     await unitOfWork.run(async () => {
-      const tree = await this.#lock(node)
-      const canonical = await trees.canonicalNodeIds(tree.id)
-      if (canonical.includes(node.id)) {
-        if (!options.withdraw) throw new LingtaiError('canonical_node', undefined, { errors: [{ path: 'withdraw', message: 'must be true to withdraw the canon' }] })
-        for (const row of await trees.canonizations(tree.id)) {
-          if (row.withdrawn_at !== null || !(await trees.isAncestorOrSelf(node.id, row.to_node_id))) continue
-          if (!(await trees.isAncestorOrSelf(node.id, row.from_node_id))) await this.#withdraw(ownerId, row.id)
-        }
-      }
-      await trees.tombstoneNode(node.id)
-      if (node.content_id !== null) await contents.erase({ ids: [node.content_id], cause: 'node_deleted' })
+      const { tree, node } = await this.#locked(ownerId, nodeId)
+      if (node.kind === 'root') throw new LingtaiError('wrong_state', 'The root is not a message.')
+      if (node.deleted) return
+      // A question goes with nobody's answer to it still to come.
+      if (!node.sealed || (await trees.hasLiveRun(tree.id, node.id))) throw new LingtaiError('candidate_open')
+      await this.#leaveCanon(tree, node, options)
+      await trees.tombstoneNodes([node.id])
+      // All that the node says: its own content, and what was interjected while it was written.
+      const interjected = node.run_id === null ? [] : await trees.interjections({ runIds: [node.run_id] })
+      await contents.erase({ ids: [...interjected, ...(node.content_id === null ? [] : [node.content_id])], cause: 'node_deleted' })
       await this.#append(tree, [{ type: 'node.deleted', payload: { node_id: node.id, content_id: node.content_id }, trust: 'trusted' }])
       await canon.nodeDeleted({ id: node.id, ownerId, treeId: tree.id })
       await this.#leaveDeleted(tree, node)
     })
+  }
+
+  /** Withdraws the ranges that a node lies in, where that was asked for (decision 26). */
+  async #leaveCanon(tree: TreeRow, node: PathNode, { withdraw }: { withdraw: boolean }): Promise<void> {
+    const { trees } = this.#deps
+    if (!(await trees.canonicalNodeIds(tree.id)).includes(node.id)) return
+    if (!withdraw) throw new LingtaiError('canonical_node', undefined, { errors: [{ path: 'withdraw', message: 'must be true to withdraw the canon' }] })
+    for (const row of await trees.canonizations(tree.id)) {
+      if (row.withdrawn_at !== null || !(await trees.isAncestorOrSelf(node.id, row.to_node_id))) continue
+      if (!(await trees.isAncestorOrSelf(node.id, row.from_node_id))) await this.#withdraw(tree.owner_id, row.id)
+    }
   }
 
   /** Tombstones a tree and erases its texts; memories whose only source it was go with it. Refused while an answer is being written. */
@@ -257,11 +262,10 @@ export class PathService {
       const nodes = await trees.livingNodes(treeId)
       if (nodes.some((node) => !node.sealed) || (await trees.hasLiveRun(treeId))) throw new LingtaiError('candidate_open')
       for (const row of await trees.canonizations(treeId)) if (row.withdrawn_at === null) await this.#withdraw(ownerId, row.id)
-      for (const node of nodes) {
-        await trees.tombstoneNode(node.id)
-        await canon.nodeDeleted({ id: node.id, ownerId, treeId })
-      }
-      await contents.erase({ ids: nodes.flatMap((node) => node.content_id ?? []), cause: 'tree_deleted' })
+      await trees.tombstoneNodes(nodes.map((node) => node.id))
+      for (const node of nodes) await canon.nodeDeleted({ id: node.id, ownerId, treeId })
+      const interjected = await trees.interjections({ treeId })
+      await contents.erase({ ids: [...interjected, ...nodes.flatMap((node) => node.content_id ?? [])], cause: 'tree_deleted' })
       await this.#append(
         tree,
         nodes.map((node) => ({ type: 'node.deleted', payload: { node_id: node.id, content_id: node.content_id }, trust: 'trusted' })),
@@ -270,19 +274,21 @@ export class PathService {
     })
   }
 
-  /** Where the path went through the deleted node, it goes to the last living sibling instead, if there is one (case T1). */
+  /**
+   * Where the current path ended at the deleted node it goes to the last sealed sibling instead, or back to what it answered (case T1). A path
+   * that goes on below the node stays: nothing below moves.
+   */
   async #leaveDeleted(tree: TreeRow, node: PathNode): Promise<void> {
     const { trees } = this.#deps
-    let head = tree.head_node_id
-    if (node.parent_id !== null && (await trees.adoptedChild(tree.id, node.parent_id)) === node.id) {
-      const sibling = (await trees.children([node.parent_id])).findLast((child) => child.kind === node.kind && child.id !== node.id)
-      const onPath = await trees.isAncestorOrSelf(node.id, head)
-      if (sibling) {
-        await trees.adopt(tree.id, node.parent_id, sibling.id)
-        if (onPath) head = await trees.adoptedLeaf(tree.id, sibling.id)
-      } else if (head === node.id) head = node.parent_id
-    }
-    await this.#moveHead(tree, head, 'delete')
+    const { id, kind, parent_id: parentId } = node
+    if (parentId === null) return
+    const adopted = await trees.adoptedChild(tree.id, parentId)
+    const siblings = (await trees.children([parentId])).filter((child) => child.kind === kind && child.sealed)
+    const next = siblings.find((child) => child.id === adopted) ?? siblings.at(-1)
+    const passes = tree.head_node_id !== id && (await trees.isAncestorOrSelf(id, tree.head_node_id))
+    if (next && adopted === id && !passes) await trees.adopt(tree.id, parentId, next.id)
+    if (tree.head_node_id !== id) await this.#moveHead(tree, tree.head_node_id, 'delete')
+    else await this.#moveHead(tree, next ? await trees.adoptedLeaf(tree.id, next.id) : await trees.livingAncestor(id), 'delete')
   }
 
   async #find(ownerId: string, nodeId: string): Promise<PathNode> {
@@ -291,17 +297,20 @@ export class PathService {
     return node
   }
 
-  async #live(ownerId: string, nodeId: string, attempt: string): Promise<PathNode> {
-    const node = await this.#find(ownerId, nodeId)
-    const refusal = mayHangBelow(node)
-    if (refusal) return this.#deps.invariants.refuse(refusal, { ownerId, treeId: node.tree_id, nodeId, attempt })
-    return node
+  /** A node of a locked tree, as it stands under the lock. Inside a unit of work. */
+  async #locked(ownerId: string, nodeId: string): Promise<{ tree: TreeRow; node: PathNode }> {
+    const { tree_id: treeId } = await this.#find(ownerId, nodeId)
+    const tree = await this.#deps.trees.lock(ownerId, treeId)
+    if (!tree) throw new LingtaiError('not_found')
+    return { tree, node: await this.#find(ownerId, nodeId) }
   }
 
-  async #lock(node: PathNode): Promise<TreeRow> {
-    const tree = await this.#deps.trees.lock(node.owner_id, node.tree_id)
-    if (!tree) throw new LingtaiError('not_found')
-    return tree
+  /** As `#locked`; where a rule stands against the attempt it is refused and put on record. */
+  async #allowed(ownerId: string, nodeId: string, attempt: string, rule: (node: PathNode) => Refusal): Promise<{ tree: TreeRow; node: PathNode }> {
+    const { tree, node } = await this.#locked(ownerId, nodeId)
+    const refusal = rule(node)
+    if (refusal) return this.#deps.invariants.refuse(refusal, { ownerId, treeId: tree.id, nodeId, attempt })
+    return { tree, node }
   }
 
   async #moveHead(tree: TreeRow, headId: string, cause: 'adopt' | 'fork' | 'edit' | 'delete'): Promise<HeadMoved> {

@@ -94,7 +94,8 @@ export interface TreeStore {
   /** Inserts with the tree's next sequence number and answers it. The tree must be locked. */
   insertNode(node: NewNode): Promise<number>
   sealNode(node: { id: string; content_id: string; partial: boolean }): Promise<void>
-  tombstoneNode(nodeId: string): Promise<void>
+  /** Each of them must not be a tombstone yet. */
+  tombstoneNodes(nodeIds: readonly string[]): Promise<void>
   node(ownerId: string, nodeId: string): Promise<PathNode | null>
   nodes(ownerId: string, nodeIds: readonly string[]): Promise<PathNode[]>
   /** The path from a node back towards the root, at most `limit` nodes, oldest first; the root is left out. */
@@ -102,15 +103,21 @@ export interface TreeStore {
   /** Ids from the root (left out) to a node. */
   pathIds(ownerId: string, leafId: string): Promise<string[]>
   isAncestorOrSelf(ancestorId: string, nodeId: string): Promise<boolean>
-  children(parentIds: readonly string[]): Promise<{ id: string; parent_id: string; kind: NodeKind; run_id: string | null }[]>
+  /** Children that are not tombstones, in order. */
+  children(parentIds: readonly string[]): Promise<{ id: string; parent_id: string; kind: NodeKind; run_id: string | null; sealed: boolean }[]>
+  /** The nearest ancestor that is not a tombstone; the root never is one. */
+  livingAncestor(nodeId: string): Promise<string>
   outline(treeId: string, options: { afterSeq: number; limit: number }): Promise<(NodeRow & { label: string })[]>
   /** Nodes that are not tombstones, the root left out. */
-  livingNodes(treeId: string): Promise<{ id: string; content_id: string | null; sealed: boolean }[]>
-  hasLiveRun(treeId: string): Promise<boolean>
+  livingNodes(treeId: string): Promise<{ id: string; content_id: string | null; run_id: string | null; sealed: boolean }[]>
+  /** Whether an answer is waited for or written: anywhere in the tree, or to one question. */
+  hasLiveRun(treeId: string, questionId?: string): Promise<boolean>
+  /** Ids of the texts that were interjected into these runs, or into any run of a tree. */
+  interjections(runs: { runIds: readonly string[] } | { treeId: string }): Promise<string[]>
   countNodes(treeId: string): Promise<number>
 
   adopt(treeId: string, parentId: string, childId: string): Promise<void>
-  /** Where the adopted path that goes through a node ends. */
+  /** Where the adopted path that goes through a node ends: the last node on it that is no tombstone. */
   adoptedLeaf(treeId: string, nodeId: string): Promise<string>
   adoptedChild(treeId: string, parentId: string): Promise<string | null>
   /** Moves the head, or only counts the change when `headId` is the present one. Answers the new revision. */
@@ -123,6 +130,6 @@ export interface TreeStore {
   canonizations(treeId: string): Promise<CanonizationRow[]>
   canonization(ownerId: string, id: string): Promise<CanonizationRow | null>
   withdraw(id: string): Promise<void>
-  /** Nodes inside a live canonization of the tree. */
+  /** Nodes inside a live canonization of the tree. A partial in between is passed over: it is never canonical (M7). */
   canonicalNodeIds(treeId: string): Promise<string[]>
 }

@@ -1,4 +1,4 @@
-import type { Trust } from '#contracts'
+import type { NewEvent, Trust } from '#contracts'
 import type { Clock } from '#kernel/ports/clock'
 import type { EventLog } from '#kernel/ports/event-log'
 import type { RunRow } from '#kernel/ports/run-store'
@@ -79,29 +79,44 @@ export class TreeSproutKeeper implements SproutKeeper {
     const tree = await this.#trees.lock(run.owner_id, treeId)
     if (!tree) throw new MissingPlaceError(run.id)
     await this.#trees.sealNode({ id: candidateId, content_id: contentId, partial })
+    // A broken chain takes nothing more (decision 18); the sprout is closed all the same, since nobody will ever go on with it (case Q7).
+    if ((await this.#log.head(`tree:${treeId}`))?.quarantined) return
     // The head waits at the question until its answer is there; somebody who went elsewhere meanwhile stays there.
     const follows = tree.head_node_id === questionId
     if (follows || (await this.#trees.adoptedChild(treeId, questionId)) === null) await this.#trees.adopt(treeId, questionId, candidateId)
     await this.#trees.moveHead(treeId, follows ? candidateId : tree.head_node_id)
-    const common = {
-      character_id: run.character_id,
-      run_id: run.id,
-      trace_id: run.trace_id,
-      actor: 'kernel',
-      at: this.#clock.now().toISOString(),
-      cause: { tag: 'seal' },
-    }
+    await this.#append(run, treeId, [
+      { type: 'node.sealed', payload: { node_id: candidateId, content_id: contentId, partial, run_id: run.id } },
+      ...(follows ? [headMoved(questionId, candidateId)] : []),
+    ])
+  }
+
+  async wither(run: RunRow): Promise<void> {
+    const before = run.settings.head_before
+    if (run.tree_id === null || before === undefined) return
+    const { treeId, questionId } = placeOf(run)
+    const tree = await this.#trees.lock(run.owner_id, treeId)
+    if (!tree || tree.head_node_id !== questionId || (await this.#log.head(`tree:${treeId}`))?.quarantined) return
+    const place = await this.#trees.node(run.owner_id, before)
+    const headId = place && !place.deleted ? place.id : await this.#trees.adoptedLeaf(treeId, questionId)
+    if (headId === questionId) return
+    await this.#trees.moveHead(treeId, headId)
+    await this.#append(run, treeId, [headMoved(questionId, headId)])
+  }
+
+  async #append(run: RunRow, treeId: string, events: readonly Pick<NewEvent<'node.sealed' | 'head.moved'>, 'type' | 'payload'>[]): Promise<void> {
+    const at = this.#clock.now().toISOString()
+    const envelope = { character_id: run.character_id, run_id: run.id, trace_id: run.trace_id, actor: 'kernel', at, cause: { tag: 'seal' } }
     await this.#log.append({
       stream: `tree:${treeId}`,
       ownerId: run.owner_id,
-      events: [
-        { type: 'node.sealed', payload: { node_id: candidateId, content_id: contentId, partial, run_id: run.id }, ...common },
-        ...(follows
-          ? [{ type: 'head.moved' as const, payload: { from_node_id: questionId, to_node_id: candidateId, cause: 'seal' as const }, ...common }]
-          : []),
-      ],
+      events: events.map((event) => ({ ...event, ...envelope }) as NewEvent),
     })
   }
+}
+
+function headMoved(fromNodeId: string, toNodeId: string): Pick<NewEvent<'head.moved'>, 'type' | 'payload'> {
+  return { type: 'head.moved', payload: { from_node_id: fromNodeId, to_node_id: toNodeId, cause: 'seal' } }
 }
 
 /** The run's tree or question is not there. */

@@ -20,10 +20,11 @@ export type RawEvent = {
 }
 
 export interface ChainSource {
-  /** Streams with their heads, in order, a page at a time. */
-  streams(after: string, limit: number): Promise<{ stream: string; seq: number; hash: Uint8Array }[]>
+  /** Names of streams, in order, a page at a time. */
+  streams(after: string, limit: number): Promise<string[]>
+  head(stream: string): Promise<{ seq: number; hash: Uint8Array } | null>
   events(stream: string, after: number, limit: number): Promise<RawEvent[]>
-  /** Salts and bytes of the contents that events refer to. */
+  /** Salts and bytes of the contents that events refer to; an answer that is still being written is its segments so far. */
   contents(ids: readonly string[]): Promise<Map<string, ContentProof>>
   quarantine(stream: string): Promise<void>
 }
@@ -32,6 +33,9 @@ export interface ChainSource {
 export type ContentProof = { erased: boolean; digest: Uint8Array; salt: Uint8Array | null; body: string | Uint8Array | null; segments: readonly { text: string; salt: Uint8Array }[] }
 
 const PAGE = 500
+
+/** How far a stream is verified: the last sequence number, its hash, and what was wrong up to there. */
+type Verified = { stream: string; events: number; hash: Uint8Array; faults: Fault[] }
 
 /**
  * Recomputes every chain from its first event: hashes, order, heads, columns against canonical bytes, and the digests of what contents are
@@ -53,41 +57,50 @@ export class VerifyService {
     let events = 0
     for (let after = ''; ; ) {
       const page = await this.#source.streams(after, PAGE)
-      for (const head of page) {
-        const found = await this.#verifyStream(head)
+      for (const stream of page) {
+        const found = await this.#verifyStream(stream)
         streams += 1
         events += found.events
         faults.push(...found.faults)
-        if (found.faults.some((fault) => fault.fault !== 'content')) await this.#source.quarantine(head.stream)
+        if (found.faults.some((fault) => fault.fault !== 'content')) await this.#source.quarantine(stream)
       }
       const last = page.at(-1)
-      if (!last || page.length < PAGE) break
-      after = last.stream
+      if (last === undefined || page.length < PAGE) break
+      after = last
     }
     return { streams, events, intact: faults.length === 0, faults, milliseconds: this.#now() - started }
   }
 
-  async #verifyStream(head: { stream: string; seq: number; hash: Uint8Array }): Promise<{ events: number; faults: Fault[] }> {
-    const faults: Fault[] = []
-    let previous: Uint8Array = GENESIS_HASH
-    let seq = 0
-    for (;;) {
-      const page = await this.#source.events(head.stream, seq, PAGE)
+  async #verifyStream(stream: string): Promise<Verified> {
+    const verified: Verified = { stream, events: 0, hash: GENESIS_HASH, faults: [] }
+    // Streams are appended to while they are read: events and head move together, so the head that was read before the events must be
+    // among them, and the one that is read after them not be behind.
+    for (let before = await this.#source.head(stream); ; before = await this.#source.head(stream)) {
+      await this.#readOn(verified)
+      const head = before && before.seq >= verified.events ? before : await this.#source.head(stream)
+      if (head && head.seq > verified.events && head !== before) continue
+      if (head?.seq !== verified.events || !sameBytes(head.hash, verified.hash)) verified.faults.push({ stream, seq: verified.events, fault: 'head' })
+      return verified
+    }
+  }
+
+  /** Verifies the events that follow on those before, up to the last one there is now. */
+  async #readOn(verified: Verified): Promise<void> {
+    const { stream, faults } = verified
+    for (let page: RawEvent[] | null = null; page === null || page.length === PAGE; ) {
+      page = await this.#source.events(stream, verified.events, PAGE)
       for (const event of page) {
-        const note = (fault: Fault['fault']): void => void faults.push({ stream: head.stream, seq: event.seq, fault })
-        if (event.seq !== seq + 1) note('gap')
-        if (!sameBytes(event.prev_hash, previous)) note('chain')
+        const note = (fault: Fault['fault']): void => void faults.push({ stream, seq: event.seq, fault })
+        if (event.seq !== verified.events + 1) note('gap')
+        if (!sameBytes(event.prev_hash, verified.hash)) note('chain')
         if (!sameBytes(chainHash(event.prev_hash, event.canonical), event.hash)) note('hash')
         const fault = envelopeFault(event)
         if (fault) note(fault)
-        previous = event.hash
-        seq = event.seq
+        verified.hash = event.hash
+        verified.events = event.seq
       }
-      faults.push(...(await this.#contentFaults(head.stream, page)))
-      if (page.length < PAGE) break
+      faults.push(...(await this.#contentFaults(stream, page)))
     }
-    if (seq !== head.seq || !sameBytes(previous, head.hash)) faults.push({ stream: head.stream, seq, fault: 'head' })
-    return { events: seq, faults }
   }
 
   async #contentFaults(stream: string, events: readonly RawEvent[]): Promise<Fault[]> {
@@ -98,7 +111,8 @@ export class VerifyService {
     const contents = await this.#source.contents(referred.map((entry) => entry.content_id))
     return referred.flatMap((entry) => {
       const content = contents.get(entry.content_id)
-      return content && !content.erased && !proves(content, entry) ? [{ stream, seq: entry.seq, fault: 'content' as const }] : []
+      // Contents are erased, never removed: one that is not there was taken.
+      return content?.erased || (content && proves(content, entry)) ? [] : [{ stream, seq: entry.seq, fault: 'content' as const }]
     })
   }
 }

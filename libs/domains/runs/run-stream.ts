@@ -1,5 +1,5 @@
 import type { EventRecord, RunStreamEvent } from '#contracts'
-import { eventDictionary, EventTypeName, terminalRunEvents } from '#contracts'
+import { eventDictionary, EventTypeName } from '#contracts'
 import type { ContentStore } from '#kernel/ports/content-store'
 import type { EventLog } from '#kernel/ports/event-log'
 import type { RunRow, RunStore } from '#kernel/ports/run-store'
@@ -7,7 +7,7 @@ import { toStreamEvent } from '#runtime/turn/stream-event'
 
 const publicTypes = EventTypeName.options.filter((type) => eventDictionary[type].visibility === 'public')
 
-/** Events read from the log at once. */
+/** Public events read from the log at once, so that a reader is never owed more than a page in memory. */
 const PAGE = 500
 
 /**
@@ -25,17 +25,10 @@ export class RunStreamReader {
     this.#contents = contents
   }
 
-  /** Public events after a sequence number, in order; `ended` when the last one is the run's end. */
-  async after(run: RunRow, seq: number): Promise<{ events: RunStreamEvent[]; ended: boolean }> {
-    const records: EventRecord[] = []
-    for (let from = seq; ; ) {
-      const page = await this.#log.read(`run:${run.id}`, { after: from, limit: PAGE })
-      records.push(...page.map((event) => event.record))
-      const last = page.at(-1)
-      if (!last || page.length < PAGE) break
-      from = last.record.seq
-    }
-    const shown = records.filter((record) => eventDictionary[record.type].visibility === 'public')
+  /** One page of public events after a sequence number, in order; `more` when the log goes on behind it. */
+  async after(run: RunRow, seq: number): Promise<{ events: RunStreamEvent[]; more: boolean }> {
+    const page = await this.#log.read(`run:${run.id}`, { after: seq, types: publicTypes, limit: PAGE })
+    const shown = page.map((event) => event.record)
     const texts = await this.#texts(run, shown)
     let previous = seq === 0 ? 0 : await this.#publicSeqUpTo(run.id, seq)
     const events = shown.flatMap((record) => {
@@ -43,8 +36,7 @@ export class RunStreamReader {
       previous = record.seq
       return event ? [event] : []
     })
-    const last = shown.at(-1)
-    return { events, ended: last !== undefined && terminalRunEvents.has(last.type) }
+    return { events, more: page.length === PAGE }
   }
 
   /** The newest public sequence number of a run, 0 for none. */
@@ -60,6 +52,7 @@ export class RunStreamReader {
   }
 
   async #texts(run: RunRow, records: readonly EventRecord[]) {
+    if (!records.some((record) => record.type === 'llm.delta' || record.type === 'steer.received')) return { segment: nothing, steer: () => null }
     const steerIds = records.flatMap((record) => (record.type === 'steer.received' ? [String(record.payload['content_id'])] : []))
     const contents = await this.#contents.get([...steerIds, ...(run.candidate_id === null ? [] : [run.candidate_id])])
     const answer = run.candidate_id === null ? undefined : contents.get(run.candidate_id)
@@ -72,11 +65,15 @@ export class RunStreamReader {
         if (segment) return { kind: segment.kind, part: segment.part, text: segment.body }
         const range = folded?.layout?.segments?.[ordinal]
         const part = range === undefined ? undefined : folded?.layout?.parts[range.part]
-        if (!range || !part || !folded || folded.body === null) return { kind: 'text' as const, part: 0, text: null }
+        if (!range || !part || !folded || folded.body === null) return nothing()
         const kind = part.kind === 'reasoning' ? ('reasoning' as const) : ('text' as const)
         return { kind, part: range.part, text: folded.body.slice(range.from, range.to) }
       },
       steer: (contentId: string) => contents.get(contentId)?.body ?? null,
     }
   }
+}
+
+function nothing(): { kind: 'text'; part: number; text: null } {
+  return { kind: 'text', part: 0, text: null }
 }

@@ -12,8 +12,14 @@ export class ChainRepository implements ChainSource {
     this.#contents = contents
   }
 
-  async streams(after: string, limit: number): Promise<{ stream: string; seq: number; hash: Uint8Array }[]> {
-    return this.#database.query('SELECT stream, seq, hash FROM streams WHERE stream > $1 ORDER BY stream LIMIT $2', [after, limit])
+  async streams(after: string, limit: number): Promise<string[]> {
+    const rows = await this.#database.query<{ stream: string }>('SELECT stream FROM streams WHERE stream > $1 ORDER BY stream LIMIT $2', [after, limit])
+    return rows.map((row) => row.stream)
+  }
+
+  async head(stream: string): Promise<{ seq: number; hash: Uint8Array } | null> {
+    const [head] = await this.#database.query<{ seq: number; hash: Uint8Array }>('SELECT seq, hash FROM streams WHERE stream = $1', [stream])
+    return head ?? null
   }
 
   async events(stream: string, after: number, limit: number): Promise<RawEvent[]> {
@@ -25,6 +31,16 @@ export class ChainRepository implements ChainSource {
   }
 
   async contents(ids: readonly string[]): Promise<Map<string, ContentProof>> {
+    const proofs = await this.#stored(ids)
+    const missing = ids.filter((id) => !proofs.has(id))
+    if (missing.length === 0) return proofs
+    for (const [id, proof] of await this.#beingWritten(missing)) proofs.set(id, proof)
+    // An answer that was sealed between the two looks is stored by now.
+    for (const [id, proof] of await this.#stored(missing)) proofs.set(id, proof)
+    return proofs
+  }
+
+  async #stored(ids: readonly string[]): Promise<Map<string, ContentProof>> {
     const proofs = new Map<string, ContentProof>()
     for (const [id, content] of await this.#contents.get(ids)) {
       const body = content.body
@@ -40,6 +56,20 @@ export class ChainRepository implements ChainSource {
       })
     }
     return proofs
+  }
+
+  async #beingWritten(ids: readonly string[]): Promise<Map<string, ContentProof>> {
+    const rows = await this.#database.query<{ candidate_id: string; body: string; salt: Uint8Array }>(
+      `SELECT r.candidate_id, s.body, s.salt FROM runs r JOIN segments s ON s.run_id = r.id WHERE r.candidate_id = ANY ($1::uuid[]) ORDER BY s.ordinal`,
+      [[...new Set(ids)]],
+    )
+    const segments = new Map<string, { text: string; salt: Uint8Array }[]>()
+    for (const { candidate_id: id, body, salt } of rows) {
+      const written = segments.get(id) ?? []
+      written.push({ text: body, salt })
+      segments.set(id, written)
+    }
+    return new Map([...segments].map(([id, written]) => [id, { erased: false, digest: new Uint8Array(), salt: null, body: null, segments: written }]))
   }
 
   async quarantine(stream: string): Promise<void> {

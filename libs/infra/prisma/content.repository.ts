@@ -49,7 +49,7 @@ export class ContentRepository implements ContentStore {
     const chunks = bytes.byteLength > CHUNK_BYTES ? Math.ceil(bytes.byteLength / CHUNK_BYTES) : 0
     await this.#database.execute(
       `INSERT INTO contents (id, owner_id, media_type, body, bytes, chunks, layout, salt, digest, size, derived_from)
-       VALUES ($1::uuid, $2::uuid, $3, $4, $5, $6, $7::jsonb, $8, $9, $10, $11::uuid[])`,
+       VALUES ($1::uuid, $2::uuid, $3, $4, $5, $6, array_to_string($7::text[], '')::jsonb, $8, $9, $10, $11::uuid[])`,
       [
         id,
         content.owner_id,
@@ -57,7 +57,7 @@ export class ContentRepository implements ContentStore {
         chunks === 0 && typeof content.content === 'string' ? content.content : null,
         chunks === 0 && typeof content.content !== 'string' ? bytes : null,
         chunks,
-        content.layout ? JSON.stringify(content.layout) : null,
+        content.layout ? pieces(JSON.stringify(content.layout)) : null,
         salt,
         digest,
         bytes.byteLength,
@@ -176,4 +176,9 @@ export class ContentRepository implements ContentStore {
     }
     return erased
   }
+}
+
+/** The layout of a long answer is larger than a parameter may be (decision 7). */
+function pieces(text: string): string[] {
+  return Array.from({ length: Math.ceil(text.length / CHUNK_BYTES) }, (_, index) => text.slice(index * CHUNK_BYTES, (index + 1) * CHUNK_BYTES))
 }

@@ -70,8 +70,11 @@ export class EventLogRepository implements EventLog {
     return new Set(rows.map((row) => row.run_id))
   }
 
-  async head(stream: string): Promise<StreamHead | null> {
-    const [head] = await this.#database.query<StreamHead>('SELECT seq, hash FROM streams WHERE stream = $1', [stream])
+  async head(stream: string): Promise<(StreamHead & { quarantined: boolean }) | null> {
+    const [head] = await this.#database.query<StreamHead & { quarantined: boolean }>(
+      'SELECT seq, hash, quarantined_at IS NOT NULL AS quarantined FROM streams WHERE stream = $1',
+      [stream],
+    )
     return head ?? null
   }
 

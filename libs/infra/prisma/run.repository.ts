@@ -172,7 +172,14 @@ export class RunRepository implements RunStore {
   }
 
   async takeQueued(runId: string, holder: string): Promise<RunRow | null> {
-    return this.#take(runId, `r.state = 'queued'`, [], holder)
+    return this.#database.run(async () => {
+      // The seat before the queued run, as claimNext locks them; the other order could wait for each other.
+      await this.#database.query(
+        'SELECT 1 FROM seats s WHERE s.character_id = (SELECT r.character_id FROM runs r WHERE r.id = $1::uuid) FOR UPDATE',
+        [runId],
+      )
+      return this.#take(runId, `r.state = 'queued'`, [], holder)
+    })
   }
 
   async takeOver(runId: string, fence: number, holder: string): Promise<RunRow | null> {
@@ -191,8 +198,19 @@ export class RunRepository implements RunStore {
     return taken ?? null
   }
 
-  async heartbeat(holder: string): Promise<{ id: string; fence: number }[]> {
-    return this.#database.query(`UPDATE runs r SET lease_until = ${lease} WHERE r.holder = $1 AND r.state = 'running' RETURNING r.id, r.fence`, [holder])
+  async heartbeat(held: readonly { id: string; fence: number }[]): Promise<{ id: string; fence: number; killed: boolean }[]> {
+    if (held.length === 0) return []
+    // Rows are locked in id order, as appends lock them.
+    return this.#database.query(
+      `WITH own AS (
+         SELECT r.id FROM runs r JOIN unnest($1::uuid[], $2::bigint[]) AS h(id, fence) ON h.id = r.id AND h.fence = r.fence
+         WHERE r.state = 'running' ORDER BY r.id FOR UPDATE OF r)
+       UPDATE runs r SET lease_until = ${lease} FROM own WHERE r.id = own.id
+       RETURNING r.id, r.fence, EXISTS (
+         SELECT 1 FROM kill_flags k
+         WHERE k.scope = 'global' OR (k.scope = 'owner' AND k.scope_id = r.owner_id) OR (k.scope = 'character' AND k.scope_id = r.character_id)) AS killed`,
+      [held.map((run) => run.id), held.map((run) => run.fence)],
+    )
   }
 
   async expired({ holderPrefixAlive }: { holderPrefixAlive?: string }): Promise<RunRow[]> {
@@ -234,12 +252,13 @@ export class RunRepository implements RunStore {
     return rows.length === 1
   }
 
-  async pinPersona(runId: string, personaVersionId: string | null, profileVersionId: string): Promise<void> {
-    await this.#database.execute('UPDATE runs SET persona_version_id = $2::uuid, profile_version_id = $3::uuid WHERE id = $1::uuid', [
+  async pinVersions(runId: string, pinned: { personaVersionId: string | null; profileVersionId: string }): Promise<void> {
+    const written = await this.#database.execute('UPDATE runs SET persona_version_id = $2::uuid, profile_version_id = $3::uuid WHERE id = $1::uuid', [
       runId,
-      personaVersionId,
-      profileVersionId,
+      pinned.personaVersionId,
+      pinned.profileVersionId,
     ])
+    if (written !== 1) throw new RowCountError('pin versions', 1, written)
   }
 
   async isKilled(run: Pick<RunRow, 'owner_id' | 'character_id'>): Promise<boolean> {
@@ -272,6 +291,14 @@ export class RunRepository implements RunStore {
       [runId],
     )
     return row?.count ?? 0
+  }
+
+  async usedSteers(runId: string): Promise<{ content_id: string; text: string | null }[]> {
+    return this.#database.query(
+      `SELECT c.content_id, t.body AS text FROM run_commands c JOIN contents t ON t.id = c.content_id
+       WHERE c.run_id = $1::uuid AND c.kind = 'steer' AND c.used ORDER BY c.seq`,
+      [runId],
+    )
   }
 
   async recordCommands(commandIds: readonly string[], used: boolean): Promise<void> {

@@ -126,8 +126,10 @@ export class TreeRepository implements TreeStore {
     ])
   }
 
-  async tombstoneNode(nodeId: string): Promise<void> {
-    await this.#write('tombstone node', 'UPDATE nodes SET deleted_at = now() WHERE id = $1::uuid AND deleted_at IS NULL', [nodeId])
+  async tombstoneNodes(nodeIds: readonly string[]): Promise<void> {
+    if (nodeIds.length === 0) return
+    const rows = await this.#database.execute('UPDATE nodes SET deleted_at = now() WHERE id = ANY ($1::uuid[]) AND deleted_at IS NULL', [[...nodeIds]])
+    if (rows !== nodeIds.length) throw new RowCountError('tombstone nodes', nodeIds.length, rows)
   }
 
   async node(ownerId: string, nodeId: string): Promise<PathNode | null> {
@@ -180,9 +182,21 @@ export class TreeRepository implements TreeStore {
   async children(parentIds: readonly string[]): ReturnType<TreeStore['children']> {
     if (parentIds.length === 0) return []
     return this.#database.query(
-      'SELECT id, parent_id, kind, run_id FROM nodes WHERE parent_id = ANY ($1::uuid[]) AND deleted_at IS NULL ORDER BY seq',
+      'SELECT id, parent_id, kind, run_id, sealed FROM nodes WHERE parent_id = ANY ($1::uuid[]) AND deleted_at IS NULL ORDER BY seq',
       [[...parentIds]],
     )
+  }
+
+  async livingAncestor(nodeId: string): Promise<string> {
+    const [row] = await this.#database.query<{ id: string }>(
+      `WITH RECURSIVE up AS (
+         SELECT p.id, p.parent_id, p.deleted_at FROM nodes n JOIN nodes p ON p.id = n.parent_id WHERE n.id = $1::uuid
+         UNION ALL SELECT p.id, p.parent_id, p.deleted_at FROM up JOIN nodes p ON p.id = up.parent_id WHERE up.deleted_at IS NOT NULL)
+       SELECT id FROM up WHERE deleted_at IS NULL`,
+      [nodeId],
+    )
+    if (!row) throw new RowCountError('living ancestor', 1, 0)
+    return row.id
   }
 
   async outline(treeId: string, { afterSeq, limit }: { afterSeq: number; limit: number }): Promise<(NodeRow & { label: string })[]> {
@@ -193,16 +207,28 @@ export class TreeRepository implements TreeStore {
     )
   }
 
-  async livingNodes(treeId: string): Promise<{ id: string; content_id: string | null; sealed: boolean }[]> {
+  async livingNodes(treeId: string): ReturnType<TreeStore['livingNodes']> {
     return this.#database.query(
-      `SELECT id, content_id, sealed FROM nodes WHERE tree_id = $1::uuid AND deleted_at IS NULL AND kind <> 'root' ORDER BY seq`,
+      `SELECT id, content_id, run_id, sealed FROM nodes WHERE tree_id = $1::uuid AND deleted_at IS NULL AND kind <> 'root' ORDER BY seq`,
       [treeId],
     )
   }
 
-  async hasLiveRun(treeId: string): Promise<boolean> {
-    const rows = await this.#database.query(`SELECT 1 FROM runs WHERE tree_id = $1::uuid AND state IN ('queued', 'running', 'suspended') LIMIT 1`, [treeId])
+  async hasLiveRun(treeId: string, questionId?: string): Promise<boolean> {
+    const rows = await this.#database.query(
+      `SELECT 1 FROM runs WHERE tree_id = $1::uuid AND ($2::uuid IS NULL OR question_id = $2::uuid) AND state IN ('queued', 'running', 'suspended') LIMIT 1`,
+      [treeId, questionId ?? null],
+    )
     return rows.length > 0
+  }
+
+  async interjections(runs: Parameters<TreeStore['interjections']>[0]): Promise<string[]> {
+    const rows = await this.#database.query<{ content_id: string }>(
+      `SELECT c.content_id FROM run_commands c JOIN runs r ON r.id = c.run_id
+       WHERE c.content_id IS NOT NULL AND (r.id = ANY ($1::uuid[]) OR r.tree_id = $2::uuid)`,
+      'treeId' in runs ? [[], runs.treeId] : [[...runs.runIds], null],
+    )
+    return rows.map((row) => row.content_id)
   }
 
   async countNodes(treeId: string): Promise<number> {
@@ -225,7 +251,7 @@ export class TreeRepository implements TreeStore {
          SELECT $2::uuid AS id, 0 AS hop
          UNION ALL
          SELECT a.child_id, d.hop + 1 FROM down d JOIN adoptions a ON a.tree_id = $1::uuid AND a.parent_id = d.id)
-       SELECT id FROM down ORDER BY hop DESC LIMIT 1`,
+       SELECT d.id FROM down d JOIN nodes n ON n.id = d.id WHERE n.deleted_at IS NULL ORDER BY d.hop DESC LIMIT 1`,
       [treeId, nodeId],
     )
     return leaf?.id ?? nodeId
@@ -305,12 +331,12 @@ export class TreeRepository implements TreeStore {
   async canonicalNodeIds(treeId: string): Promise<string[]> {
     const rows = await this.#database.query<{ id: string }>(
       `WITH RECURSIVE canon AS (
-         SELECT n.id, n.parent_id, c.from_node_id FROM canonizations c JOIN nodes n ON n.id = c.to_node_id
+         SELECT n.id, n.parent_id, n.partial, c.from_node_id FROM canonizations c JOIN nodes n ON n.id = c.to_node_id
          WHERE c.tree_id = $1::uuid AND c.withdrawn_at IS NULL
          UNION
-         SELECT n.id, n.parent_id, canon.from_node_id FROM canon JOIN nodes n ON n.id = canon.parent_id
+         SELECT n.id, n.parent_id, n.partial, canon.from_node_id FROM canon JOIN nodes n ON n.id = canon.parent_id
          WHERE canon.parent_id <> canon.from_node_id)
-       SELECT DISTINCT id FROM canon`,
+       SELECT DISTINCT id FROM canon WHERE NOT partial`,
       [treeId],
     )
     return rows.map((row) => row.id)

@@ -24,7 +24,7 @@ export interface EventLog {
    * are left out and its id is missing from the answer (decision 17).
    */
   appendFenced(batch: readonly FencedAppend[]): Promise<Set<string>>
-  head(stream: string): Promise<StreamHead | null>
+  head(stream: string): Promise<(StreamHead & { quarantined: boolean }) | null>
   /** Events of a stream after a sequence number, in order. */
   read(stream: string, options: { after?: number; limit?: number; types?: readonly EventType[] }): Promise<StoredEvent[]>
 }

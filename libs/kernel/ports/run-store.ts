@@ -18,7 +18,8 @@ export type RunRow = {
   holder: string | null
   persona_version_id: string | null
   trace_id: string
-  settings: { seed: number; effort?: string }
+  /** `head_before`: where the tree's head was when the run took it to the question. */
+  settings: { seed: number; effort?: string; head_before?: string }
   requested_at: Date
   started_at: Date | null
   ended_at: Date | null
@@ -72,8 +73,8 @@ export interface RunStore {
   takeQueued(runId: string, holder: string): Promise<RunRow | null>
   /** Takes a run whose lease is over, or whose holder is `deadHolders`-not (light tier: other boots). Raises the fence. */
   takeOver(runId: string, fence: number, holder: string): Promise<RunRow | null>
-  /** Extends the leases of this holder's runs; answers the (run, fence) pairs that are still its own. */
-  heartbeat(holder: string): Promise<{ id: string; fence: number }[]>
+  /** Extends the leases of these runs; answers those whose fence still stands, and whether the kill switch is set for them. */
+  heartbeat(held: readonly { id: string; fence: number }[]): Promise<{ id: string; fence: number; killed: boolean }[]>
   expired(options: { holderPrefixAlive?: string }): Promise<RunRow[]>
   queueExpired(): Promise<RunRow[]>
   /** Characters with a queued run and a free seat. */
@@ -82,12 +83,15 @@ export interface RunStore {
   end(run: { id: string; fence: number; state: 'finished' | 'interrupted' | 'failed'; reason: string | null }): Promise<boolean>
   /** Locks the run row under its fence inside a unit of work; false when somebody else has it. */
   holdFence(runId: string, fence: number): Promise<boolean>
-  pinPersona(runId: string, personaVersionId: string | null, profileVersionId: string): Promise<void>
+  /** What a run is bound to from its start on (decision 21). Inside the unit of work that records the start. */
+  pinVersions(runId: string, pinned: { personaVersionId: string | null; profileVersionId: string }): Promise<void>
   isKilled(run: Pick<RunRow, 'owner_id' | 'character_id'>): Promise<boolean>
 
   insertCommand(command: { id: string; run_id: string; owner_id: string; kind: 'cancel' | 'steer'; content_id: string | null }): Promise<void>
   openCommands(runId: string): Promise<RunCommandRow[]>
   countOpenSteers(runId: string): Promise<number>
+  /** What was interjected and has taken effect, in order; text null once erased. */
+  usedSteers(runId: string): Promise<{ content_id: string; text: string | null }[]>
   recordCommands(commandIds: readonly string[], used: boolean): Promise<void>
 
   segments(runId: string): Promise<SegmentRow[]>

@@ -247,7 +247,8 @@ function steerEvent(steer: RunLoopState['steers'][number], used: boolean, afterS
 
 function failTry(state: RunLoopState, command: Extract<RunCommand, { tag: 'model_failed' }>): Reduction {
   if (!state.effect) return unchanged(state)
-  const mayRetry = command.retry_in_ms !== null && state.tries < state.limits.max_tries && state.segments === 0
+  // Only where this call has said nothing yet; what earlier turns said does not count (case S4).
+  const mayRetry = command.retry_in_ms !== null && state.tries < state.limits.max_tries && state.part_kind === null
   const failed: RunEvent[] = [
     {
       type: 'llm.failed',

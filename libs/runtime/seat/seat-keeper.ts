@@ -1,15 +1,10 @@
-import type { EventPayload, EventRecord } from '#contracts'
 import type { RunRow } from '#kernel/ports/run-store'
 import type { Seat } from '#kernel/ports/seat'
-import type { RunCommand } from '#kernel/reducer/commands'
-import { recoverState } from '#kernel/reducer/recover'
-import { reduce } from '#kernel/reducer/reduce'
-import { causeOf } from '../turn/cause.ts'
-import type { FoldSteer } from '../turn/fold-answer.ts'
-import { RunHost, runChannel } from '../turn/run-host.ts'
+import { endFromRecord, lastPublicSeq } from '../turn/end-from-record.ts'
+import type { EndingCommand } from '../turn/end-from-record.ts'
+import { readStream } from '../turn/read-stream.ts'
+import { RunHost } from '../turn/run-host.ts'
 import type { RunHostDeps } from '../turn/run-host.ts'
-import { toStreamEvent } from '../turn/stream-event.ts'
-import { eventDictionary } from '#contracts'
 
 /** A sign of life this often (decision 22). */
 const HEARTBEAT_MS = 5_000
@@ -28,7 +23,7 @@ export class SeatKeeper {
   readonly #aloneSince: string | undefined
   readonly #hosts = new Map<string, { host: RunHost; done: Promise<void> }>()
   readonly #starting = new Map<string, Promise<void>>()
-  #stopTimers: (() => void)[] = []
+  readonly #stopTimers: (() => Promise<void>)[] = []
   #accepting = false
 
   constructor({ deps, seat, holder, alone }: { deps: RunHostDeps; seat: Seat; holder: string; alone: boolean }) {
@@ -59,8 +54,9 @@ export class SeatKeeper {
 
   /** Starts the next run if the seat is free; calls for one character follow each other. */
   async tryStart(characterId: string): Promise<void> {
-    const before = this.#starting.get(characterId)
-    const attempt = (before ?? Promise.resolve()).then(() => this.#startNext(characterId))
+    const startNext = (): Promise<void> => this.#startNext(characterId)
+    // After the one before, however it went: whoever asked for that one hears of its failure.
+    const attempt = (this.#starting.get(characterId) ?? Promise.resolve()).then(startNext, startNext)
     this.#starting.set(characterId, attempt)
     try {
       await attempt
@@ -77,9 +73,8 @@ export class SeatKeeper {
   }
 
   async #host(run: RunRow): Promise<void> {
-    const { log } = this.#deps
     this.#seat.note(run.character_id, run.id, HEARTBEAT_MS * 3)
-    const stored = await log.read(`run:${run.id}`, {})
+    const stored = await readStream(this.#deps.log, `run:${run.id}`)
     const last = stored.at(-1)
     const host = new RunHost({
       run,
@@ -98,79 +93,57 @@ export class SeatKeeper {
     this.#hosts.set(run.id, { host, done })
   }
 
-  /** One round of looking after what nobody woke. */
+  /** One round of looking after what nobody woke. One run that cannot be looked after does not keep the others from it. */
   async sweep(): Promise<void> {
     const { runs } = this.#deps
     for (const run of await runs.expired({ holderPrefixAlive: this.#aloneSince })) {
-      if (!this.#hosts.has(run.id)) await this.#endDead(run)
+      if (!this.#hosts.has(run.id)) await this.#reported(run.id, this.#endDead(run))
     }
-    for (const run of await runs.queueExpired()) await this.endQueued(run, { tag: 'queue_expired' })
+    for (const run of await runs.queueExpired()) await this.#reported(run.id, this.endQueued(run, { tag: 'queue_expired' }))
     for (const characterId of await runs.startable()) this.wake(characterId)
   }
 
+  async #reported(runId: string, work: Promise<unknown>): Promise<void> {
+    await work.catch((error: unknown) => this.#deps.report(error, runId))
+  }
+
   async #heartbeat(): Promise<void> {
-    const { runs } = this.#deps
-    if (this.#hosts.size === 0) return
-    const alive = new Map((await runs.heartbeat(this.#holder)).map((run) => [run.id, run.fence]))
-    for (const { host } of this.#hosts.values()) {
-      if (alive.get(host.run.id) !== host.run.fence) host.fence()
-      else await host.pollCommands()
+    // Only those that were here when the question was put: a run that starts meanwhile is not in the answer.
+    const hosts = [...this.#hosts.values()].map(({ host }) => host)
+    if (hosts.length === 0) return
+    const held = await this.#deps.runs.heartbeat(hosts.map(({ run }) => ({ id: run.id, fence: run.fence })))
+    const standing = new Map(held.map((run) => [run.id, run]))
+    for (const host of hosts) {
+      const run = standing.get(host.run.id)
+      if (!run) host.fence()
+      else if (run.killed) host.kill()
+      else await this.#reported(host.run.id, host.pollCommands())
     }
   }
 
   /** Ends a run that never had the seat: cancelled in the queue, or waited too long. Answers false when it got the seat meanwhile. */
-  async endQueued(run: RunRow, command: Extract<RunCommand, { tag: 'cancel' | 'queue_expired' }>): Promise<boolean> {
+  async endQueued(run: RunRow, command: Extract<EndingCommand, { tag: 'cancel' | 'queue_expired' }>): Promise<boolean> {
     const taken = await this.#deps.runs.takeQueued(run.id, this.#holder)
-    if (!taken) return false
-    await this.#endWithoutHost(taken, command)
-    return true
+    return taken !== null && this.#end(taken, command)
   }
 
   async #endDead(run: RunRow): Promise<void> {
     const taken = await this.#deps.runs.takeOver(run.id, run.fence, this.#holder)
-    if (taken) await this.#endWithoutHost(taken, null)
+    if (taken) await this.#end(taken, { tag: 'lease_expired' })
   }
 
-  async #endWithoutHost(run: RunRow, command: RunCommand | null): Promise<void> {
-    const { log, runs, contents, sealer, fanout } = this.#deps
-    const stored = await log.read(`run:${run.id}`, {})
-    const last = stored.at(-1)
-    if (!last) return
-    const records = stored.map((event) => event.record)
-    const state = recoverState(run.candidate_id, records)
-    const ending = command ?? { tag: 'lease_expired' as const, settled_tokens: state.effect?.reserved_tokens ?? 0 }
-    const action = reduce(state, ending).actions.find((candidate) => candidate.type === 'seal')
-    if (!action) return
-    const steers = usedSteers(records)
-    const texts = await contents.get(steers.map((steer) => steer.content_id))
-    const sealed = await sealer.seal({
-      run,
-      head: { seq: last.record.seq, hash: last.hash },
-      action,
-      cause: causeOf(ending),
-      segments: await runs.segments(run.id),
-      steers: steers.map((steer) => ({ ...steer, text: texts.get(steer.content_id)?.body ?? '' })),
-    })
-    let previous = lastPublicSeq(records)
-    for (const event of sealed ?? []) {
-      if (event.visibility !== 'public') continue
-      const message = toStreamEvent({
-        runId: run.id,
-        record: JSON.parse(event.canonical) as EventRecord,
-        prevSeq: previous,
-        texts: { segment: () => ({ kind: 'text', part: 0, text: null }), steer: () => null },
-      })
-      previous = event.seq
-      if (message) fanout.publish(runChannel(run.id), JSON.stringify(message))
-    }
+  async #end(run: RunRow, command: EndingCommand): Promise<boolean> {
+    const ended = await endFromRecord({ run, command, deps: this.#deps })
     this.#seat.announce(run.character_id)
+    return ended
   }
 
   #every(milliseconds: number, work: () => Promise<void>): void {
     let stopped = false
     let cancel: () => void = () => undefined
+    let underWay: Promise<void> = Promise.resolve()
     const round = (): void => {
-      work()
+      underWay = work()
         .catch((error: unknown) => this.#deps.report(error, 'seat'))
         .finally(() => {
           if (!stopped) cancel = this.#deps.scheduler.after(milliseconds, round)
@@ -180,29 +153,16 @@ export class SeatKeeper {
     this.#stopTimers.push(() => {
       stopped = true
       cancel()
+      return underWay
     })
   }
 
   /** Accepts nothing new, ends what runs as drained, and waits for it to be sealed. */
   async stop(): Promise<void> {
     this.#accepting = false
-    for (const stop of this.#stopTimers) stop()
-    this.#stopTimers = []
-    await Promise.all(this.#starting.values())
+    await Promise.all(this.#stopTimers.splice(0).map((stop) => stop()))
+    await Promise.allSettled(this.#starting.values())
     for (const { host } of this.#hosts.values()) host.drain()
     await Promise.all([...this.#hosts.values()].map(({ done }) => done))
   }
-}
-
-function lastPublicSeq(records: readonly EventRecord[]): number {
-  return records.findLast((record) => eventDictionary[record.type].visibility === 'public')?.seq ?? 0
-}
-
-function usedSteers(records: readonly EventRecord[]): Omit<FoldSteer, 'text'>[] {
-  return records.flatMap((record) => {
-    if (record.type !== 'steer.received') return []
-    const { content_id, after_segments, used } = record.payload as EventPayload<'steer.received'>
-    const digest = record.content_digests[0]?.digest ?? ''
-    return used ? [{ content_id, digest, after_segments }] : []
-  })
 }

@@ -18,6 +18,8 @@ import type { RunHostDeps } from './run-host.ts'
 export const MAINTENANCE_LIMITS: RunLimits = { max_turns: 1, max_wall_ms: 3 * 60_000, max_tokens: null, max_tries: 3, max_steers: 0 }
 
 const HEARTBEAT_MS = 5_000
+/** A run that its job never claimed, since the process died in between, ends after this. */
+const UNCLAIMED_MS = 60_000
 
 /** One model call of a job: what it is told, and from which contents that was made. */
 export type MaintenanceRequest = {
@@ -103,7 +105,7 @@ export class MaintenanceRuns {
         candidate_id: resultId,
         trace_id: ids.next(),
         settings: { seed: ids.seed() },
-        queueExpiresAt: null,
+        queueExpiresAt: new Date(clock.now().getTime() + UNCLAIMED_MS),
       })
       const [requested] = await log.append({
         stream: `run:${runId}`,
@@ -129,12 +131,16 @@ export class MaintenanceRuns {
     let cancel: () => void = () => undefined
     const beat = (): void => {
       runs
-        .heartbeat(this.#deps.holder)
-        .then((alive) => {
-          if (!alive.some((run) => run.id === host.run.id && run.fence === host.run.fence)) host.fence()
+        .heartbeat([host.run])
+        .then(([held]) => {
+          if (!held) host.fence()
+          else if (held.killed) host.kill()
           else cancel = scheduler.after(HEARTBEAT_MS, beat)
         })
-        .catch((error: unknown) => report(error, host.run.id))
+        .catch((error: unknown) => {
+          report(error, host.run.id)
+          cancel = scheduler.after(HEARTBEAT_MS, beat)
+        })
     }
     cancel = scheduler.after(HEARTBEAT_MS, beat)
     return () => cancel()

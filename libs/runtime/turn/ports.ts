@@ -43,4 +43,6 @@ export interface SproutKeeper {
   open(run: RunRow, trust: Trust): Promise<void>
   /** Seals the candidate, moves the head on if it still waits there. */
   seal(input: { run: RunRow; contentId: string; partial: boolean }): Promise<void>
+  /** The run ended without a word: there is no candidate, and the head goes back to where it was (case T2). */
+  wither(run: RunRow): Promise<void>
 }

@@ -30,15 +30,18 @@ export class RunAppender {
   }
 
   async #drain(): Promise<void> {
-    while (this.#waiting.length > 0) {
-      const batch = this.#waiting.splice(0, BATCH_MAX)
-      try {
-        const written = await this.#log.appendFenced(batch.map((item) => item.append))
-        for (const item of batch) item.resolve(written.has(item.append.runId))
-      } catch (error) {
-        for (const item of batch) item.reject(error)
-      }
-    }
+    while (this.#waiting.length > 0) await this.#write(this.#waiting.splice(0, BATCH_MAX))
     this.#busy = false
+  }
+
+  async #write(batch: readonly Waiting[]): Promise<void> {
+    try {
+      const written = await this.#log.appendFenced(batch.map((item) => item.append))
+      for (const item of batch) item.resolve(written.has(item.append.runId))
+    } catch (error) {
+      if (batch.length === 1) batch[0]?.reject(error)
+      // What is wrong with one run's rows is not the others' fault: each alone then.
+      else for (const item of batch) await this.#write([item])
+    }
   }
 }

@@ -1,5 +1,4 @@
-import type { Cause, RunStreamEvent } from '#contracts'
-import { EventRecord } from '#contracts'
+import type { Cause } from '#contracts'
 import { RunDriver } from '#kernel/driver/driver'
 import type { DriverOutcome, Performed, RunEffects } from '#kernel/driver/driver'
 import type { Clock, Ids, Scheduler } from '#kernel/ports/clock'
@@ -9,21 +8,23 @@ import type { Fanout } from '#kernel/ports/fanout'
 import type { ModelGateway, ModelStreamEvent } from '#kernel/ports/model-gateway'
 import type { RunRow, RunStore } from '#kernel/ports/run-store'
 import type { UnitOfWork } from '#kernel/ports/unit-of-work'
-import { chainEvents, saltedDigest } from '#kernel/record/chain'
-import type { ChainedEvent, StreamHead } from '#kernel/record/chain'
+import { saltedDigest } from '#kernel/record/chain'
+import type { StreamHead } from '#kernel/record/chain'
 import type { RunAction } from '#kernel/reducer/actions'
 import type { RunCommand } from '#kernel/reducer/commands'
 import { initialState } from '#kernel/reducer/state'
 import { causeOf } from './cause.ts'
 import { DeltaWriter } from './delta-writer.ts'
 import type { Segment } from './delta-writer.ts'
+import { endFromRecord } from './end-from-record.ts'
 import { foldAnswer } from './fold-answer.ts'
 import type { FoldSteer } from './fold-answer.ts'
-import type { ContextProjector, PendingContent, ReadyRequest, RunPin, SproutKeeper } from './ports.ts'
+import { interruptReason } from './interrupt-reason.ts'
+import type { ContextProjector, ReadyRequest, RunPin, SproutKeeper } from './ports.ts'
 import type { RunAppender } from './run-appender.ts'
-import { envelopEvents } from './run-sealer.ts'
+import { RunPublisher } from './run-publisher.ts'
+import { RunRecorder } from './run-recorder.ts'
 import type { RunSealer } from './run-sealer.ts'
-import { toStreamEvent } from './stream-event.ts'
 
 /** Everything that running runs needs from outside. */
 export type RunHostDeps = {
@@ -45,11 +46,6 @@ export type RunHostDeps = {
   report(error: unknown, runId: string): void
 }
 
-/** Channel on which a run's public events are published after their commit. */
-export function runChannel(runId: string): string {
-  return `run.${runId}`
-}
-
 /** Channel that tells a run's owner that a command was accepted. */
 export function commandChannel(runId: string): string {
   return `run-commands.${runId}`
@@ -69,34 +65,43 @@ export class RunHost implements RunEffects {
   readonly #steerTexts = new Map<string, string>()
   readonly #steerDigests = new Map<string, string>()
   readonly #seenCommands = new Set<string>()
-  #head: StreamHead
-  #lastPublicSeq: number
+  readonly #recorder: RunRecorder
+  readonly #publisher: RunPublisher
   #handedOver: Segment[] = []
-  #pendingContents: PendingContent[] = []
   #pin: RunPin | null = null
   #request: ReadyRequest | null = null
   #abort: AbortController | null = null
   #answerSalt: Uint8Array | undefined
-  #sproutOpen = false
   #cancelTimer: () => void = () => undefined
-  #unsubscribe: () => void = () => undefined
 
   constructor({ run, head, lastPublicSeq, deps }: { run: RunRow; head: StreamHead; lastPublicSeq: number; deps: RunHostDeps }) {
     this.run = run
     this.#deps = deps
-    this.#head = head
-    this.#lastPublicSeq = lastPublicSeq
+    this.#recorder = new RunRecorder({ run, head, deps })
+    this.#publisher = new RunPublisher({
+      runId: run.id,
+      lastPublicSeq,
+      fanout: deps.fanout,
+      texts: {
+        segment: (ordinal) => {
+          const segment = this.#segments[ordinal]
+          return { kind: segment?.kind ?? 'text', part: segment?.part ?? 0, text: segment?.body ?? null }
+        },
+        steer: (contentId) => this.#steerTexts.get(contentId) ?? null,
+      },
+    })
     this.#driver = new RunDriver({ state: initialState(run.candidate_id), effects: this })
     this.#deltas = new DeltaWriter({ ids: deps.ids, scheduler: deps.scheduler, flush: (segments) => this.#handOver(segments) })
   }
 
   async drive(): Promise<DriverOutcome> {
-    const { projector, fanout, scheduler } = this.#deps
+    const { projector, fanout, scheduler, report } = this.#deps
+    // Not waited for: commands are looked for with each heartbeat and at each turn's end too (case Q5).
+    const subscription = fanout.subscribe(commandChannel(this.run.id), () => this.#background(this.pollCommands()))
+    subscription.catch((error: unknown) => report(error, this.run.id))
     try {
-      this.#unsubscribe = await fanout.subscribe(commandChannel(this.run.id), () => this.#background(this.pollCommands()))
       const pin = await projector.pin(this.run)
       this.#pin = pin
-      await this.#deps.runs.pinPersona(this.run.id, pin.personaVersionId, pin.profileVersionId)
       this.#cancelTimer = scheduler.after(pin.limits.max_wall_ms, () =>
         this.#cutOff({ tag: 'limit_reached', which: 'max_wall_ms', limit: pin.limits.max_wall_ms, needed: pin.limits.max_wall_ms, settled_tokens: 0 }),
       )
@@ -110,11 +115,24 @@ export class RunHost implements RunEffects {
       })
       this.#background(this.pollCommands())
       return await this.#driver.run()
+    } catch (error) {
+      report(error, this.run.id)
+      return await this.#endBroken()
     } finally {
       this.#cancelTimer()
-      this.#unsubscribe()
       this.abortModel()
+      void subscription.then(
+        (unsubscribe) => unsubscribe(),
+        () => undefined, // told above
+      )
     }
+  }
+
+  /** Something of ours broke: the run ends now, with what its record shows, and not when its lease does. */
+  async #endBroken(): Promise<DriverOutcome> {
+    this.abortModel()
+    const sealed = await endFromRecord({ run: this.run, command: { tag: 'fail', code: 'harness_error' }, deps: this.#deps })
+    return sealed ? 'sealed' : 'fenced'
   }
 
   /** The lease is gone, or the process leaves without time to say so. */
@@ -126,12 +144,19 @@ export class RunHost implements RunEffects {
     this.#cutOff({ tag: 'drain', settled_tokens: 0 })
   }
 
+  /** The kill switch is set: nothing more is written but the end. */
+  kill(): void {
+    this.#driver.submit({ tag: 'fail', code: 'killed' })
+  }
+
   /** Takes in what was accepted for this run and not seen yet (decision 16). */
   async pollCommands(): Promise<void> {
     const { runs, contents } = this.#deps
     const open = (await runs.openCommands(this.run.id)).filter((command) => !this.#seenCommands.has(command.id))
     const found = await contents.get(open.flatMap((command) => command.content_id ?? []))
     for (const command of open) {
+      // Another look may have taken it in while this one waited for the texts.
+      if (this.#seenCommands.has(command.id)) continue
       this.#seenCommands.add(command.id)
       if (command.kind === 'cancel') this.#cutOff({ tag: 'cancel', settled_tokens: 0 })
       const content = command.content_id === null ? undefined : found.get(command.content_id)
@@ -178,83 +203,27 @@ export class RunHost implements RunEffects {
       body: segments[index]?.body ?? '',
       salt: segments[index]?.salt ?? new Uint8Array(32),
     }))
-    const { chained, head } = chainEvents({
-      stream: `run:${this.run.id}`,
-      ownerId: this.run.owner_id,
-      head: this.#head,
-      events: envelopEvents(this.run, action.events, { at: this.#deps.clock.now().toISOString(), cause: causeOf(command), actor: 'kernel' }),
+    const written = await this.#recorder.write({
+      events: action.events,
+      cause: causeOf(command),
+      rows,
+      trust: this.#request?.command.projection.trust ?? 'untrusted',
+      pin: command.tag === 'start' ? this.#pin : null,
     })
-    const written = await this.#write(chained, rows)
-    if (!written) return this.#lost()
-    this.#head = head
+    if (written === 'fenced') return 'fenced'
+    if (written === 'killed') {
+      this.kill()
+      return 'refused'
+    }
     this.#segments.push(...segments.map((segment, index) => ({ ...segment, part: rows[index]?.part ?? 0 })))
     for (const event of action.events) {
-      if (event.type !== 'steer.received') continue
-      const { content_id, after_segments, command_id, used } = event.payload
-      if (used) {
-        const digest = this.#steerDigests.get(content_id) ?? ''
-        this.#steers.push({ content_id, digest, after_segments, text: this.#steerTexts.get(content_id) ?? '' })
-      }
-      await this.#deps.runs.recordCommands([command_id], used)
+      if (event.type !== 'steer.received' || !event.payload.used) continue
+      const { content_id, after_segments } = event.payload
+      this.#steers.push({ content_id, digest: this.#steerDigests.get(content_id) ?? '', after_segments, text: this.#steerTexts.get(content_id) ?? '' })
     }
-    this.#publish(chained)
+    this.#publisher.publish(written.chained)
     if (rows.length > 0) this.#deltas.acknowledge()
     return 'done'
-  }
-
-  /** Most appends join those of other runs; what also changes state is a transaction of its own. */
-  async #write(events: readonly ChainedEvent[], rows: readonly SegmentRow[]): Promise<boolean> {
-    const { unitOfWork, log, runs, contents, sprouts, appender } = this.#deps
-    const opensSprout = rows.length > 0 && !this.#sproutOpen
-    if (this.#pendingContents.length === 0 && !opensSprout) {
-      return appender.append({ runId: this.run.id, fence: this.run.fence, events, segments: rows })
-    }
-    const written = await unitOfWork.run(async () => {
-      if (!(await runs.holdFence(this.run.id, this.run.fence)) || (await runs.isKilled(this.run))) return false
-      for (const content of this.#pendingContents) await contents.put(content)
-      if (opensSprout) await sprouts.open(this.run, this.#request?.command.projection.trust ?? 'untrusted')
-      await runs.insertSegments(rows)
-      await log.write(events)
-      return true
-    })
-    if (written) {
-      this.#pendingContents = []
-      this.#sproutOpen ||= opensSprout
-    }
-    return written
-  }
-
-  /** The append was refused: killed, or somebody else's run by now. */
-  async #lost(): Promise<Performed> {
-    const { runs } = this.#deps
-    const current = await runs.get(this.run.id)
-    if (current?.fence !== this.run.fence || current.state !== 'running' || !(await runs.isKilled(this.run))) return 'fenced'
-    this.#driver.submit({ tag: 'fail', code: 'killed' })
-    return 'refused'
-  }
-
-  #publish(events: readonly ChainedEvent[]): void {
-    for (const event of events) {
-      if (event.visibility !== 'public') continue
-      const message = this.#streamEvent(event)
-      if (message) this.#deps.fanout.publish(runChannel(this.run.id), JSON.stringify(message))
-      this.#lastPublicSeq = event.seq
-    }
-  }
-
-  #streamEvent(event: ChainedEvent): RunStreamEvent | null {
-    return toStreamEvent({
-      runId: this.run.id,
-      record: EventRecord.parse(JSON.parse(event.canonical)),
-      prevSeq: this.#lastPublicSeq,
-      texts: {
-        segment: (ordinal) => {
-          const segment = this.#segments[ordinal]
-          return { kind: segment?.kind ?? 'text', part: segment?.part ?? 0, text: segment?.body ?? null }
-        },
-        steer: (contentId) => this.#steerTexts.get(contentId) ?? null,
-      },
-    })
   }
 
   // ------------------------------------------------------------ the model
@@ -273,7 +242,7 @@ export class RunHost implements RunEffects {
     })
     if ('bodyText' in result) {
       this.#request = result
-      this.#pendingContents = [...this.#pendingContents, ...result.contents]
+      this.#recorder.hold(result.contents)
     }
     this.#driver.submit(result.command)
   }
@@ -363,29 +332,16 @@ export class RunHost implements RunEffects {
   async seal(action: Extract<RunAction, { type: 'seal' }>, command: RunCommand): Promise<Performed> {
     const sealed = await this.#deps.sealer.seal({
       run: this.run,
-      head: this.#head,
+      head: this.#recorder.head,
       action,
       cause: causeOf(command) satisfies Cause,
       segments: this.#segments,
       steers: this.#steers,
+      contents: this.#recorder.held,
       ...(action.outcome === 'finished' && this.#answerSalt ? { answerSalt: this.#answerSalt } : {}),
     })
     if (!sealed) return 'fenced'
-    this.#publish(sealed)
+    this.#publisher.publish(sealed)
     return 'done'
-  }
-}
-
-function interruptReason(code: string): 'network' | 'timeout' | 'provider_error' | 'no_finish_reason' {
-  switch (code) {
-    case 'connection_lost':
-      return 'network'
-    case 'stalled':
-    case 'response_timeout':
-      return 'timeout'
-    case 'ended_early':
-      return 'no_finish_reason'
-    default:
-      return 'provider_error'
   }
 }

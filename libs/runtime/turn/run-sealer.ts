@@ -9,7 +9,7 @@ import type { ChainedEvent, StreamHead } from '#kernel/record/chain'
 import type { RunAction, RunEvent } from '#kernel/reducer/actions'
 import { foldAnswer } from './fold-answer.ts'
 import type { FoldSegment, FoldSteer } from './fold-answer.ts'
-import type { SproutKeeper } from './ports.ts'
+import type { PendingContent, SproutKeeper } from './ports.ts'
 
 /** Puts the run's envelope on what the reducer decided. */
 export function envelopEvents(run: RunRow, events: readonly RunEvent[], options: { at: string; cause: NewEvent['cause']; actor: string }): NewEvent[] {
@@ -46,27 +46,21 @@ export class RunSealer {
     steers: readonly FoldSteer[]
     /** The salt under which the answer's digest was already announced (result.pre_accept). */
     answerSalt?: Uint8Array
+    /** Contents that the last events refer to and that are not stored yet. */
+    contents?: readonly PendingContent[]
   }): Promise<ChainedEvent[] | null> {
     const { run, action } = input
-    const { unitOfWork, log, runs, contents, sprouts, clock } = this.#deps
+    const { unitOfWork, log, runs, contents, clock } = this.#deps
     return unitOfWork.run(async () => {
       if (!(await runs.holdFence(run.id, run.fence))) return null
-      const candidateId = input.segments.length > 0 ? run.candidate_id : null
-      if (candidateId !== null) {
-        const folded = foldAnswer(input.segments, input.steers)
-        await contents.put({
-          id: candidateId,
-          owner_id: run.owner_id,
-          media_type: 'text/plain',
-          content: folded.body,
-          layout: folded.layout,
-          derived_from: folded.derivedFrom,
-          ...(input.answerSalt ? { salt: input.answerSalt } : {}),
-        })
-        await sprouts.seal({ run, contentId: candidateId, partial: action.partial })
-        await runs.deleteSegments(run.id)
-      }
+      await this.#sealAnswer(input)
       const open = await runs.openCommands(run.id)
+      if ((await log.head(`run:${run.id}`))?.quarantined) {
+        // A broken chain takes nothing more (decision 18), but the seat must not wait for whoever looks at it.
+        await endRun(runs, run, { state: 'failed', reason: 'chain_broken' })
+        return []
+      }
+      for (const content of input.contents ?? []) await contents.put(content)
       const events = [...(await this.#lateSteers(open, action.events, input.segments.length)), ...action.events]
       const { chained } = chainEvents({
         stream: `run:${run.id}`,
@@ -79,9 +73,28 @@ export class RunSealer {
         open.map((command) => command.id),
         false,
       )
-      if (!(await runs.end({ id: run.id, fence: run.fence, state: action.outcome, reason: action.reason }))) throw new FenceLostError(run.id)
+      await endRun(runs, run, { state: action.outcome, reason: action.reason })
       return chained
     })
+  }
+
+  /** The answer as one content under its candidate; a run that said nothing leaves its tree as it found it (spec/2). */
+  async #sealAnswer(input: Pick<Parameters<RunSealer['seal']>[0], 'run' | 'action' | 'segments' | 'steers' | 'answerSalt'>): Promise<void> {
+    const { contents, sprouts, runs } = this.#deps
+    const { run, segments, steers, answerSalt } = input
+    if (segments.length === 0 || run.candidate_id === null) return sprouts.wither(run)
+    const folded = foldAnswer(segments, steers)
+    await contents.put({
+      id: run.candidate_id,
+      owner_id: run.owner_id,
+      media_type: 'text/plain',
+      content: folded.body,
+      layout: folded.layout,
+      derived_from: folded.derivedFrom,
+      ...(answerSalt ? { salt: answerSalt } : {}),
+    })
+    await sprouts.seal({ run, contentId: run.candidate_id, partial: input.action.partial })
+    await runs.deleteSegments(run.id)
   }
 
   /** Interjections that were accepted while the run was ending: in the record as unused, not lost (case Q6). */
@@ -101,6 +114,10 @@ export class RunSealer {
       ]
     })
   }
+}
+
+async function endRun(runs: RunStore, run: RunRow, ending: { state: 'finished' | 'interrupted' | 'failed'; reason: string | null }): Promise<void> {
+  if (!(await runs.end({ id: run.id, fence: run.fence, ...ending }))) throw new FenceLostError(run.id)
 }
 
 /** Cannot happen while the run's row is locked; if it does, the transaction must not commit. */
