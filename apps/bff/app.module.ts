@@ -6,6 +6,8 @@ import { KillSwitchService } from '#domains/governance/kill-switch.service'
 import { OwnersService } from '#domains/identity/owners.service'
 import { SigninService } from '#domains/identity/signin.service'
 import { TokensService } from '#domains/identity/tokens.service'
+import { MemoryService } from '#domains/memory/memory.service'
+import { RecallService } from '#domains/memory/recall.service'
 import { AskService } from '#domains/mirror-tree/ask.service'
 import { PathService } from '#domains/mirror-tree/path.service'
 import { TreeService } from '#domains/mirror-tree/tree.service'
@@ -21,6 +23,7 @@ import { GovernanceController } from './admin/governance.controller.ts'
 import { CharactersController } from './characters/characters.controller.ts'
 import type { System } from './composition/compose-system.ts'
 import { routesOf } from './http/api-route.ts'
+import { MemoriesController } from './memory/memories.controller.ts'
 import { ApiDocument, DocsController } from './openapi/docs.controller.ts'
 import { openApiDocument } from './openapi/document.ts'
 import { Operations, OperationsController } from './operations/operations.controller.ts'
@@ -46,6 +49,7 @@ const apiControllers: Type<object>[] = [
   TreesController,
   NodesController,
   RunsController,
+  MemoriesController,
   GovernanceController,
   AdminRunsController,
   DocsController,
@@ -73,6 +77,8 @@ function providersOf(system: System, document: ApiDocument): ValueProvider<unkno
     [RunService, conversation.runs],
     [RunStreams, conversation.streams],
     [ReplayService, conversation.replays],
+    [MemoryService, system.memory.memories],
+    [RecallService, system.memory.recalls],
     [AdminRuns, conversation.adminRuns],
     [VerifyService, conversation.verify],
     [KillSwitchService, governance.killSwitch],

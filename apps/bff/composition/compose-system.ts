@@ -9,6 +9,8 @@ import { composeConversation } from './compose-conversation.ts'
 import type { Conversation } from './compose-conversation.ts'
 import { composeGovernance } from './compose-governance.ts'
 import { composeIdentity } from './compose-identity.ts'
+import { composeMemory } from './compose-memory.ts'
+import type { Memory } from './compose-memory.ts'
 import { composeModel } from './compose-model.ts'
 import { composeTransport } from './compose-transport.ts'
 import { composeWorlds } from './compose-worlds.ts'
@@ -28,6 +30,7 @@ export type System = Foundation & {
   characters: ReturnType<typeof composeCharacters>
   governance: ReturnType<typeof composeGovernance>
   conversation: Conversation
+  memory: Memory
   /** Ends every part; the database last. */
   close(): Promise<void>
 }
@@ -49,9 +52,11 @@ export async function composeSystem({ config, logger, overrides = {} }: { config
     const governance = composeGovernance(foundation)
     const transport = composeTransport(foundation)
     const model = await composeModel(foundation)
-    const conversation = composeConversation(foundation, { transport, model, recall: noRecall, canon: noCanon })
+    const memory = await composeMemory(foundation, transport)
+    const conversation = composeConversation(foundation, { transport, model, recall: memory.recall, canon: memory.canon })
+    memory.connect(conversation.maintenance)
     const idempotency = new Idempotency({ unit: database, store: new IdempotencyRepository(database), clock, ids })
-    lifecycle.addWork(tidyUp({ foundation, tasks: [() => idempotency.tidy(), () => identity.signin.tidy()] }))
+    lifecycle.addWork(tidyUp({ foundation, tasks: [() => idempotency.tidy(), () => identity.signin.tidy(), async () => void (await memory.upkeep.eraseExpired())] }))
     return {
       ...foundation,
       instance: describeInstance({
@@ -66,6 +71,7 @@ export async function composeSystem({ config, logger, overrides = {} }: { config
       characters,
       governance,
       conversation,
+      memory,
       close: () => lifecycle.close(),
     }
   } catch (error) {
@@ -73,6 +79,3 @@ export async function composeSystem({ config, logger, overrides = {} }: { config
     throw error
   }
 }
-
-const noRecall = { recall: () => Promise.resolve({ memories: [], auditId: null, facts: [] }) }
-const noCanon = { canonized: () => Promise.resolve(), withdrawn: () => Promise.resolve(), nodeDeleted: () => Promise.resolve() }

@@ -11,8 +11,19 @@ const RECALL_DEPTH = 1
 const MEMORY_ORDER = 10_000
 const CITATION_ORDER = 20_000
 
-/** A memory that recall chose, best first. Trust: the meet of its sources. */
-export type RecalledMemory = { memoryId: Id; versionId: Id; text: string; contentRef: ContentRef; trust: Trust; reason?: Slug }
+/**
+ * A memory that recall chose, best first. Trust: the meet of its sources. `contentRef` null: the text is not the stored one (a secret in it
+ * was masked), so what is sent is stored as derived from it.
+ */
+export type RecalledMemory = {
+  memoryId: Id
+  versionId: Id
+  text: string
+  contentRef: ContentRef | null
+  derivedFrom?: readonly Id[]
+  trust: Trust
+  reason?: Slug
+}
 
 /** A passage that the user quotes with the question: its snapshot. */
 export type CitedPassage = { citationId: Id; text: string; contentRef: ContentRef; trust: Trust }
@@ -38,15 +49,16 @@ function heading(group: Slug, source: EntitySource, text: string, order: number)
 }
 
 type Recalled = Pick<PromptEntity, 'identifier' | 'text' | 'trust' | 'priority' | 'reason' | 'source' | 'sourceId' | 'group'> & {
-  contentRef: ContentRef
+  contentRef: ContentRef | null
+  derivedFrom?: readonly Id[]
   order: number
 }
 
-const recalled = ({ order, ...fields }: Recalled): PromptEntity => ({
+const recalled = ({ order, derivedFrom = [], ...fields }: Recalled): PromptEntity => ({
   role: 'system',
   position: { at: 'in_chat', depth: RECALL_DEPTH, order },
   expand: false,
-  derivedFrom: [],
+  derivedFrom,
   forbidOverride: false,
   ...fields,
 })
@@ -63,6 +75,7 @@ export function memoryEntities(memories: readonly RecalledMemory[]): PromptEntit
         sourceId: memory.versionId,
         text: memory.text,
         contentRef: memory.contentRef,
+        derivedFrom: memory.derivedFrom,
         trust: memory.trust,
         priority: Math.max(1, 500 - index),
         reason: memory.reason ?? 'recalled',

@@ -29,7 +29,7 @@ export type PromptPlace = {
   user: UserPersonaSource
 }
 
-export type RecallAnswer = { memories: RecalledMemory[]; auditId: string | null; facts: { contentId: string; ownerId: string; realm: string; tombstoned: boolean }[] }
+export type RecallAnswer = { memories: RecalledMemory[]; auditId: string | null; facts: { contentId: string; realm: string }[] }
 
 /** The only three sources of conversational content — ancestors, allowed memories, explicit citations — and the standing ones (M6, spec/2). */
 export interface ContextSources {

@@ -179,12 +179,18 @@ export class RequestBuilder {
   }
 }
 
+/** The owner of a content that is not there: nobody's is foreign to everybody. */
+const NOBODY = '00000000-0000-0000-0000-000000000000'
+
 /** What the gate reads of each reference: structure, never wording. */
 function factsOf({ run, nodes, recalled, realmKind }: BuildInput, stored: StoredTexts): ReferenceFacts[] {
   const recalledIds = new Set(recalled.facts.map((fact) => fact.contentId))
   return [
     ...nodes.map((node): ReferenceFacts => ({ owner: node.owner_id, source: 'conversation', realm: null, tombstoned: false })),
-    ...recalled.facts.map((fact): ReferenceFacts => ({ owner: fact.ownerId, source: 'memory', realm: fact.realm, tombstoned: fact.tombstoned })),
+    ...recalled.facts.map((fact): ReferenceFacts => {
+      const content = stored.loaded.get(fact.contentId)
+      return { owner: content?.owner_id ?? NOBODY, source: 'memory', realm: fact.realm, tombstoned: content?.erased ?? true }
+    }),
     ...[...stored.loaded.values()]
       .filter((content) => !recalledIds.has(content.id))
       .map((content): ReferenceFacts => ({ owner: content.owner_id, source: 'persona_anchor', realm: realmKind, tombstoned: content.erased })),
