@@ -101,7 +101,7 @@ export async function composeMemory(foundation: Foundation, transport: Transport
     canon: {
       canonized: ({ id, ownerId }) => jobs.add({ topic: EXTRACT, ownerId, payload: { canonization_id: id } }),
       withdrawn: ({ id, ownerId }) => upkeep.canonWithdrawn(ownerId, id),
-      nodeDeleted: ({ id, ownerId }) => upkeep.nodesDeleted(ownerId, [id]),
+      nodesDeleted: ({ ids: nodeIds, ownerId }) => upkeep.nodesDeleted(ownerId, nodeIds),
     },
     connect: (runs) => {
       maintenance = runs

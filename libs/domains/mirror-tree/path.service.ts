@@ -16,7 +16,8 @@ import type { PathNode, TreeRow, TreeStore } from './ports.ts'
 export interface CanonListener {
   canonized(canonization: { id: string; ownerId: string; characterId: string; treeId: string }): Promise<void>
   withdrawn(canonization: { id: string; ownerId: string; characterId: string }): Promise<void>
-  nodeDeleted(node: { id: string; ownerId: string; treeId: string }): Promise<void>
+  /** Before their contents are erased. */
+  nodesDeleted(nodes: { ids: readonly string[]; ownerId: string; treeId: string }): Promise<void>
 }
 
 export type PathDeps = {
@@ -233,11 +234,12 @@ export class PathService {
       if (!node.sealed || (await trees.hasLiveRun(tree.id, node.id))) throw new LingtaiError('candidate_open')
       await this.#leaveCanon(tree, node, options)
       await trees.tombstoneNodes([node.id])
+      // Before the text goes: memories are locked before the log's heads, and look at what they rested on.
+      await canon.nodesDeleted({ ids: [node.id], ownerId, treeId: tree.id })
       // All that the node says: its own content, and what was interjected while it was written.
       const interjected = node.run_id === null ? [] : await trees.interjections({ runIds: [node.run_id] })
       await contents.erase({ ids: [...interjected, ...(node.content_id === null ? [] : [node.content_id])], cause: 'node_deleted' })
       await this.#append(tree, [{ type: 'node.deleted', payload: { node_id: node.id, content_id: node.content_id }, trust: 'trusted' }])
-      await canon.nodeDeleted({ id: node.id, ownerId, treeId: tree.id })
       await this.#leaveDeleted(tree, node)
     })
   }
@@ -263,7 +265,7 @@ export class PathService {
       if (nodes.some((node) => !node.sealed) || (await trees.hasLiveRun(treeId))) throw new LingtaiError('candidate_open')
       for (const row of await trees.canonizations(treeId)) if (row.withdrawn_at === null) await this.#withdraw(ownerId, row.id)
       await trees.tombstoneNodes(nodes.map((node) => node.id))
-      for (const node of nodes) await canon.nodeDeleted({ id: node.id, ownerId, treeId })
+      await canon.nodesDeleted({ ids: nodes.map((node) => node.id), ownerId, treeId })
       const interjected = await trees.interjections({ treeId })
       await contents.erase({ ids: [...interjected, ...nodes.flatMap((node) => node.content_id ?? [])], cause: 'tree_deleted' })
       await this.#append(
