@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import type { Browser, Locator, Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { testIds } from '../../apps/web/src/test-ids.ts'
 import { launchBrowser } from '../support/browser.ts'
 import { startTestSystem } from '../support/system.ts'
@@ -11,6 +11,8 @@ let browser: Browser
 let system: TestSystem
 let page: Page
 const faults: string[] = []
+
+vi.setConfig({ testTimeout: 120_000 })
 
 beforeAll(async () => {
   browser = await launchBrowser()
@@ -32,6 +34,9 @@ async function say(text: string): Promise<void> {
   await byId(testIds.composer).fill(text)
   await byId(testIds.send).click()
 }
+
+/** A condition of the page that holds soon, on a machine that may be busy. */
+const soon = <Value>(look: () => Promise<Value>) => expect.poll(look, { timeout: 20_000 })
 
 /** Waits until nothing is being said. */
 async function quiet(): Promise<void> {
@@ -82,11 +87,11 @@ it('regenerate adds a candidate beside the old one, and the arrows go back', asy
   await act(answers().last(), testIds.regenerate)
   await byId(testIds.liveMessage).waitFor()
   await quiet()
-  await expect.poll(() => answers().last().getByTestId(testIds.candidateCount).innerText()).toMatch(/2\s*\/\s*2/)
+  await soon(() => answers().last().getByTestId(testIds.candidateCount).innerText()).toMatch(/2\s*\/\s*2/)
   await act(answers().last(), testIds.candidatePrev)
-  await expect.poll(() => answers().last().getByTestId(testIds.candidateCount).innerText()).toMatch(/1\s*\/\s*2/)
+  await soon(() => answers().last().getByTestId(testIds.candidateCount).innerText()).toMatch(/1\s*\/\s*2/)
   await act(answers().last(), testIds.candidateNext)
-  await expect.poll(() => answers().last().getByTestId(testIds.candidateCount).innerText()).toMatch(/2\s*\/\s*2/)
+  await soon(() => answers().last().getByTestId(testIds.candidateCount).innerText()).toMatch(/2\s*\/\s*2/)
 })
 
 it('editing a question forks', async () => {
@@ -110,7 +115,7 @@ it('canonizing wears the seal and fills the inbox; confirming and undoing work',
   await page.goto(`${system.baseUrl}/memory`)
   await byId(testIds.inboxItem).first().waitFor({ timeout: 30_000 })
   await byId(testIds.inboxItem).first().getByTestId(testIds.confirm).click()
-  await expect.poll(() => page.getByText('peanuts').count()).toBeGreaterThan(0)
+  await soon(() => page.getByText('peanuts').count()).toBeGreaterThan(0)
 })
 
 it('in another conversation the character remembers, and the explanation shows it, rebuilt identically', async () => {
@@ -136,7 +141,7 @@ it('the map, the admin pages and the other language are there', async () => {
   await byId(testIds.verify).click()
   await byId(testIds.verifyReport).waitFor({ timeout: 60_000 })
   await byId(testIds.languageSwitch).first().click()
-  await expect.poll(() => page.locator('html').getAttribute('lang')).toMatch(/^zh/)
+  await soon(() => page.locator('html').getAttribute('lang')).toMatch(/^zh/)
 })
 
 it('nothing broke on the page meanwhile', () => {
