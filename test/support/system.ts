@@ -3,16 +3,18 @@
  * `npm run test:full` gave them. Close it in afterAll.
  */
 import { randomUUID } from 'node:crypto'
-import pg from 'pg'
+import type pg from 'pg'
 import type { TokenScope } from '#contracts'
 import { loadConfig } from '#infra/config/config'
 import { createLogger } from '#infra/logging/logger'
+import { vectorSettings } from '#infra/prisma/memory-index.repository'
 import { composeSystem } from '../../apps/bff/composition/compose-system.ts'
 import type { System } from '../../apps/bff/composition/compose-system.ts'
 import type { Overrides } from '../../apps/bff/composition/foundation.ts'
 import { startHttpServer } from '../../apps/bff/http/server.ts'
 import type { HttpServer, HttpServerOptions } from '../../apps/bff/http/server.ts'
 import { fullTierServicesIfAny } from './environment.ts'
+import { createFullDatabase } from './full-database.ts'
 import { makeTestHome, openTestDatabase } from './light-database.ts'
 
 export type TestSystemOptions = {
@@ -123,26 +125,12 @@ async function openStore(): Promise<Store> {
 }
 
 async function openLightStore(): Promise<Store> {
-  const { home, database, close } = await openTestDatabase({ connections: 1 })
+  const { home, database, close } = await openTestDatabase({ connections: 1, settings: vectorSettings })
   return { home, environment: {}, connection: { ...database.connection, max: 6 }, close }
 }
 
 /** A database of its own on the given server; dropped when closed. Redis keys are kept apart by the database's name. */
 async function openFullStore({ databaseUrl, redisUrl }: { databaseUrl: string; redisUrl: string }): Promise<Store> {
-  const name = `lingtai_test_${randomUUID().replaceAll('-', '')}`
-  await asAdmin(databaseUrl, `CREATE DATABASE ${name}`)
-  const own = new URL(databaseUrl)
-  own.pathname = `/${name}`
-  return {
-    home: makeTestHome(),
-    environment: { DATABASE_URL: own.href, REDIS_URL: redisUrl },
-    connection: null,
-    close: () => asAdmin(databaseUrl, `DROP DATABASE ${name} WITH (FORCE)`),
-  }
-}
-
-async function asAdmin(databaseUrl: string, sql: string): Promise<void> {
-  const client = new pg.Client({ connectionString: databaseUrl })
-  await client.connect()
-  await client.query(sql).finally(() => client.end())
+  const { url, close } = await createFullDatabase(databaseUrl)
+  return { home: makeTestHome(), environment: { DATABASE_URL: url, REDIS_URL: redisUrl }, connection: null, close }
 }

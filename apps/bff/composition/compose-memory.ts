@@ -8,7 +8,7 @@ import type { RealmStore } from '#domains/worlds/ports'
 import type { MemoryRecall } from '#domains/mirror-tree/context-sources'
 import type { CanonListener } from '#domains/mirror-tree/path.service'
 import { MemoryExtractionRepository } from '#infra/prisma/memory-extraction.repository'
-import { MemoryIndexRepository } from '#infra/prisma/memory-index.repository'
+import { checkVectorSettings, MemoryIndexRepository } from '#infra/prisma/memory-index.repository'
 import { MemoryRecallRepository } from '#infra/prisma/memory-recall.repository'
 import { MemoryRepository } from '#infra/prisma/memory.repository'
 import { OutboxRepository } from '#infra/prisma/outbox.repository'
@@ -18,6 +18,7 @@ import { JobRunner } from '#runtime/jobs/job-runner'
 import type { MaintenanceRuns } from '#runtime/turn/maintenance-runs'
 import { composeEmbedder } from './compose-embedder.ts'
 import type { Transport } from './compose-transport.ts'
+import { fillVectors } from './fill-vectors.ts'
 import type { Foundation } from './foundation.ts'
 
 export type Memory = {
@@ -43,8 +44,16 @@ export async function composeMemory(foundation: Foundation, transport: Transport
   const report = (error: unknown): void => logger.warn({ err: error }, 'memory met a fault')
   const store = new MemoryRepository(database)
   const index = new MemoryIndexRepository(database)
-  const embeddings = new Embeddings({ embedder: await composeEmbedder(config, lifecycle), index, unitOfWork: database, report })
+  await checkVectorSettings(database)
+  const embeddings = new Embeddings({
+    embedder: await composeEmbedder(config, lifecycle),
+    index,
+    unitOfWork: database,
+    report,
+    mayWait: () => config.embedding === null || !database.inTransaction,
+  })
   await embeddings.start()
+  lifecycle.addWork(fillVectors({ foundation, embeddings }))
   const change = { store, index, embeddings, contents, log, ids }
   const recalls = new RecallService({
     recaller: new MemoryRecallRepository(database),

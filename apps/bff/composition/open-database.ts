@@ -4,6 +4,7 @@ import pg from 'pg'
 import type { Logger } from 'pino'
 import type { Config } from '#infra/config/config'
 import { runMigrations } from '#infra/migrations/run-migrations'
+import { vectorSettings } from '#infra/prisma/memory-index.repository'
 import { openLightDatabase } from '#infra/pglite/light-database'
 import type { LightDatabase } from '#infra/pglite/light-database'
 import type { Lifecycle } from './lifecycle.ts'
@@ -12,6 +13,11 @@ import type { Lifecycle } from './lifecycle.ts'
 const LIGHT_CONNECTIONS = 6
 const FULL_CONNECTIONS = 20
 
+/** pgvector's settings for every connection of ours, so that no database has to be altered (decision 31). */
+const vectorOptions = Object.entries(vectorSettings)
+  .map(([name, value]) => `-c ${name}=${value}`)
+  .join(' ')
+
 /** Opens the tier's database and brings its schema up to date. */
 export async function openDatabase({ config, logger, lifecycle }: { config: Config; logger: Logger; lifecycle: Lifecycle }): Promise<{
   connection: pg.PoolConfig
@@ -19,11 +25,12 @@ export async function openDatabase({ config, logger, lifecycle }: { config: Conf
   appliedMigrations: string[]
 }> {
   if (config.databaseUrl !== null) {
-    const connection = { connectionString: config.databaseUrl, max: FULL_CONNECTIONS, connectionTimeoutMillis: 10_000 }
+    const connection = { connectionString: config.databaseUrl, max: FULL_CONNECTIONS, connectionTimeoutMillis: 10_000, options: vectorOptions }
     return { connection, lightDatabase: null, appliedMigrations: await migrate(connection, logger) }
   }
   const lightDatabase = await openLightDatabase({
     home: config.home,
+    settings: vectorSettings,
     log: (message, fields) => logger.info(fields, message),
     onIncident: (incident) => {
       if (incident.kind === 'down') lifecycle.fail(new Error(`the database is down: ${incident.reason}`))

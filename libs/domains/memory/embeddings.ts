@@ -33,14 +33,19 @@ export class Embeddings {
   readonly #index: MemoryIndex
   readonly #unitOfWork: UnitOfWork
   readonly #report: (error: unknown) => void
+  readonly #mayWait: () => boolean
   #space: StoredSpace | null = null
 
-  /** `report` hears of an embedder that did not answer; the memory goes on without a vector. */
-  constructor(deps: { embedder: Embedder; index: MemoryIndex; unitOfWork: UnitOfWork; report: (error: unknown) => void }) {
+  /**
+   * `report` hears of an embedder that did not answer; the memory goes on without a vector. `mayWait` is false inside a unit of work, where
+   * nothing external is awaited (decision 4): such a text gets its vector from the next `fill`.
+   */
+  constructor(deps: { embedder: Embedder; index: MemoryIndex; unitOfWork: UnitOfWork; report: (error: unknown) => void; mayWait?: () => boolean }) {
     this.#embedder = deps.embedder
     this.#index = deps.index
     this.#unitOfWork = deps.unitOfWork
     this.#report = deps.report
+    this.#mayWait = deps.mayWait ?? (() => true)
   }
 
   /** The slug of the configured space. */
@@ -79,6 +84,7 @@ export class Embeddings {
   /** A vector per text; null for all where the embedder does not answer. A text that says nothing has the zero vector. */
   async embed(texts: readonly string[]): Promise<(Float32Array | null)[]> {
     if (texts.length === 0) return []
+    if (!this.#mayWait()) return texts.map(() => null)
     try {
       return await this.#vectors(texts)
     } catch (error) {
