@@ -9,7 +9,8 @@ type ToastContent = { text: string; problem?: undefined } | { text?: undefined; 
 export type Toast = ToastContent & { action?: { label: string; testId?: string; act: () => void } }
 
 type Shown = Toast & { id: string }
-const lifeMilliseconds = 9000
+const lifeMilliseconds = 4000
+const lifeWithActionMilliseconds = 10_000
 let shown: readonly Shown[] = []
 const listeners = new Set<() => void>()
 
@@ -26,7 +27,8 @@ function dismiss(id: string): void {
 export function toast(content: Toast): void {
   const id = randomKey()
   set([...shown.slice(-2), { ...content, id }])
-  if (content.problem === undefined) setTimeout(() => dismiss(id), lifeMilliseconds)
+  if (content.problem === undefined)
+    setTimeout(() => dismiss(id), content.action === undefined ? lifeMilliseconds : lifeWithActionMilliseconds)
 }
 
 /** For a call whose only place to fail visibly is a toast. */

@@ -31,6 +31,8 @@ export type Format = {
   clock: (iso: string) => string
   /** How long ago or until: "5 minutes ago". */
   relative: (iso: string) => string
+  /** The same, as short as the language allows. */
+  relativeShort: (iso: string) => string
   duration: (milliseconds: number) => string
 }
 
@@ -43,6 +45,14 @@ const units: [Intl.RelativeTimeFormatUnit, number][] = [
   ['minute', 60],
 ]
 
+function distance(format: Intl.RelativeTimeFormat, iso: string): string {
+  const away = (new Date(iso).getTime() - Date.now()) / 1000
+  for (const [unit, length] of units) {
+    if (Math.abs(away) >= length) return format.format(Math.round(away / length), unit)
+  }
+  return format.format(0, 'second')
+}
+
 function createFormat(locale: string): Format {
   const integers = new Intl.NumberFormat(locale, { maximumFractionDigits: 0 })
   const decimals = new Intl.NumberFormat(locale, { maximumFractionDigits: 3 })
@@ -50,6 +60,7 @@ function createFormat(locale: string): Format {
   const moments = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'short' })
   const clocks = new Intl.DateTimeFormat(locale, { dateStyle: 'short', timeStyle: 'medium' })
   const relatives = new Intl.RelativeTimeFormat(locale, { numeric: 'auto' })
+  const shortRelatives = new Intl.RelativeTimeFormat(locale, { numeric: 'auto', style: 'narrow' })
   const seconds = new Intl.NumberFormat(locale, { style: 'unit', unit: 'second', maximumFractionDigits: 1 })
   const milliseconds = new Intl.NumberFormat(locale, { style: 'unit', unit: 'millisecond', maximumFractionDigits: 0 })
   return {
@@ -58,13 +69,8 @@ function createFormat(locale: string): Format {
     percent: (share) => percents.format(share),
     moment: (iso) => moments.format(new Date(iso)),
     clock: (iso) => clocks.format(new Date(iso)),
-    relative(iso) {
-      const away = (new Date(iso).getTime() - Date.now()) / 1000
-      for (const [unit, length] of units) {
-        if (Math.abs(away) >= length) return relatives.format(Math.round(away / length), unit)
-      }
-      return relatives.format(0, 'minute')
-    },
+    relative: (iso) => distance(relatives, iso),
+    relativeShort: (iso) => distance(shortRelatives, iso),
     duration: (value) => (value < 1000 ? milliseconds.format(value) : seconds.format(value / 1000)),
   }
 }

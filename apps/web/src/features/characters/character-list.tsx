@@ -113,7 +113,7 @@ function TreeLinks({ trees, character }: { trees: TreeView[]; character: Charact
             aria-current={route.name === 'tree' && route.id === tree.id ? 'page' : undefined}
           >
             <span className="tree-link-title">{tree.title === '' ? words.characters.unnamedTree : tree.title}</span>
-            <span className="tree-link-when">{format.relative(tree.updated_at)}</span>
+            <span className="tree-link-when">{format.relativeShort(tree.updated_at)}</span>
           </Link>
         </li>
       ))}

@@ -1,4 +1,4 @@
-import { Button } from '../../parts/button.tsx'
+import { Button, IconButton } from '../../parts/button.tsx'
 import { ProblemNote } from '../../parts/problem-note.tsx'
 import { Avatar, Badge, Empty, Loading, When } from '../../parts/small.tsx'
 import { Link, navigate, paths, useQueryField } from '../../routing/router.tsx'
@@ -17,6 +17,7 @@ export function Home() {
   const characters = useCharacters()
   const { choose, busy } = useImport()
   const isPhone = useMedia(phone)
+  const [, setSearch] = useQueryField('search')
   const [creating, setCreating] = useQueryField('create')
   if (characters.data === undefined)
     return (
@@ -27,7 +28,10 @@ export function Home() {
   const people = characters.data.items
   return (
     <div className="page home">
-      <h1>{words.home.title}</h1>
+      <div className="section-head">
+        <h1>{words.home.title}</h1>
+        {isPhone && <IconButton icon="search" label={words.frame.search} onClick={() => setSearch('1')} />}
+      </div>
       {people.length === 0 ? (
         <Empty title={words.home.emptyTitle} text={words.home.emptyText} />
       ) : isPhone ? (

@@ -1,7 +1,7 @@
 import { lazy, Suspense, useEffect, useEffectEvent, useState } from 'react'
 import { Empty, Loading } from '../../parts/small.tsx'
 import { Toasts, toast } from '../../parts/toasts.tsx'
-import { addressWith, drawerFaceOf, Link, navigate, paths, usePlace } from '../../routing/router.tsx'
+import { addressWith, drawerFaceOf, Link, navigate, paths, usePlace, useQueryField } from '../../routing/router.tsx'
 import type { Route } from '../../routing/router.tsx'
 import { writePersisted } from '../../store/persisted.ts'
 import { useSessionState } from '../../store/session.tsx'
@@ -28,7 +28,8 @@ export function Frame() {
   const words = useWords()
   const { route, query } = usePlace()
   const { linkRefused } = useSessionState()
-  const [open, setOpen] = useState<'search' | 'keys' | null>(null)
+  const [keysOpen, setKeysOpen] = useState(false)
+  const [search, setSearch] = useQueryField('search')
   const face = route.name === 'tree' ? drawerFaceOf(query) : null
   useInboxWatch()
 
@@ -43,11 +44,11 @@ export function Frame() {
 
   useKeys({
     '/': () => {
-      setOpen('search')
+      setSearch('1')
       return true
     },
     '?': () => {
-      setOpen('keys')
+      setKeysOpen(true)
       return true
     },
     m: () => {
@@ -64,7 +65,7 @@ export function Frame() {
       </a>
       <div className="frame" data-view={route.name} data-drawer={face ?? 'closed'}>
         <DemoBanner />
-        <Navigation onSearch={() => setOpen('search')} onKeys={() => setOpen('keys')} />
+        <Navigation onSearch={() => setSearch('1')} onKeys={() => setKeysOpen(true)} />
         <main id="main" className="main" tabIndex={-1} aria-label={words.frame.main}>
           <Suspense fallback={<Loading />}>
             <View route={route} />
@@ -73,10 +74,10 @@ export function Frame() {
         {route.name === 'tree' && face !== null && <Drawer treeId={route.id} face={face} />}
         <BottomBar />
       </div>
-      {open === 'keys' && <KeysDialog onClose={() => setOpen(null)} />}
-      {open === 'search' && (
+      {keysOpen && <KeysDialog onClose={() => setKeysOpen(false)} />}
+      {search !== null && (
         <Suspense fallback={null}>
-          <SearchDialog onClose={() => setOpen(null)} />
+          <SearchDialog onClose={() => setSearch(null)} />
         </Suspense>
       )}
       <Toasts />
