@@ -1,4 +1,4 @@
-import { partsOf, textOf } from '../mirror-tree/node-content.ts'
+import { partsOf, textOf } from '#kernel/record/content-parts'
 import { classify } from './classify.ts'
 import type { Placement, PoolEntry } from './dedupe.ts'
 import { eventTime } from './event-time.ts'

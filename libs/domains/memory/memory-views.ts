@@ -1,6 +1,6 @@
 import { Id, LingtaiError } from '#contracts'
 import type { MemoryView, RecallAuditView } from '#contracts'
-import { partsOf, textOf } from '../mirror-tree/node-content.ts'
+import { partsOf, textOf } from '#kernel/record/content-parts'
 import type { MemoryRow, MemoryStore, RecallAuditRow, RecallAudits, SourceRow } from './ports.ts'
 
 /** A memory as the API shows it. A time that has passed is passed, whether or not a job has tidied (decision 28). */

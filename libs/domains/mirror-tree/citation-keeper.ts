@@ -4,7 +4,7 @@ import type { Clock, Ids } from '#kernel/ports/clock'
 import type { ContentStore } from '#kernel/ports/content-store'
 import type { EventLog } from '#kernel/ports/event-log'
 import { contentDigest } from '#kernel/record/chain'
-import { partsOf, textOf } from './node-content.ts'
+import { partsOf, textOf } from '#kernel/record/content-parts'
 import type { CitationRow, TreeRow, TreeStore } from './ports.ts'
 
 export type CitationKeeperDeps = { trees: TreeStore; contents: ContentStore; log: EventLog; clock: Clock; ids: Ids }

@@ -2,7 +2,7 @@ import type { RunRow } from '#kernel/ports/run-store'
 import { saltedDigest } from '#kernel/record/chain'
 import type { PersonaSource, UserPersonaSource } from '#runtime/prompt/persona-entities'
 import type { ContextSources, PromptPlace, RecallAnswer, SourceCitation, SourceNode } from '#runtime/turn/context-sources'
-import { partsOf } from './node-content.ts'
+import { partsOf } from '#kernel/record/content-parts'
 import type { PathNode, TreeStore } from './ports.ts'
 
 /** The characters' side of a prompt. */

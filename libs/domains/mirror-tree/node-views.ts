@@ -1,7 +1,7 @@
 import type { CanonizationView, CitationView, NodeView, TreeView } from '#contracts'
 import type { RunStore } from '#kernel/ports/run-store'
 import { foldAnswer } from '#runtime/turn/fold-answer'
-import { partsOf, textOf } from './node-content.ts'
+import { partsOf, textOf } from '#kernel/record/content-parts'
 import type { CanonizationRow, CitationRow, PathNode, TreeRow, TreeStore } from './ports.ts'
 
 /** Rows of the tree as the API shows them. */

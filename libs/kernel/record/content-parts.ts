@@ -1,5 +1,5 @@
 import type { NodePart } from '#contracts'
-import type { ContentLayout } from '#kernel/ports/content-store'
+import type { ContentLayout } from '../ports/content-store.ts'
 
 /** A content's ordered parts; one without a layout is a single text (decision 11). */
 export function partsOf(content: { body: string | null; layout: ContentLayout | null }): NodePart[] {
