@@ -16,5 +16,9 @@ export async function createFullDatabase(databaseUrl: string): Promise<FullDatab
 async function onServer(databaseUrl: string, sql: string): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl })
   await client.connect()
-  await client.query(sql).finally(() => client.end())
+  try {
+    await client.query(sql)
+  } finally {
+    await client.end()
+  }
 }

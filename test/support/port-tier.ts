@@ -1,5 +1,5 @@
 /**
- * The adapters of one tier on a database of their own, for the suites that every adapter of a port must pass: the light tier always, the
+ * The adapters of one tier on a database of their own, for the suites that every adapter of a port must pass: the light tier, or the
  * full one where `npm run test:full` gave its services.
  */
 import { randomUUID } from 'node:crypto'
@@ -27,8 +27,8 @@ import { openTestDatabase, PROJECT_MIGRATIONS } from './light-database.ts'
 
 export type TierName = 'light' | 'full'
 
-/** The tiers that can be tried here. */
-export const portTiers: readonly TierName[] = fullTierServicesIfAny() ? ['light', 'full'] : ['light']
+/** The tier that is tried: `npm test` has no services, `npm run test:full` is about them alone. */
+export const portTiers: readonly TierName[] = fullTierServicesIfAny() ? ['full'] : ['light']
 
 /** What the port suites try of the database side, as one process sees it. */
 export type Stores = {
@@ -47,11 +47,30 @@ export type PortTier = Stores & {
   ids: SystemIds
   /** The same database through a pool of its own, as another process would see it. */
   replica(): Stores
-  /** Wake-ups of one process; on the light tier there is only one, so each call answers the same. */
-  wakeups(): Promise<Wakeups>
   /** An owner with a realm and a character, by plain rows. */
   character(): Promise<{ ownerId: string; characterId: string }>
   close(): Promise<void>
+}
+
+/** One instance's wake-ups, apart from all others. */
+export type Instance = {
+  /** As another process of the instance sees them; on the light tier there is only one, so each call answers the same. */
+  process(): Promise<Wakeups>
+  close(): Promise<void>
+}
+
+export function openInstance(name: TierName): Instance {
+  const prefix = `lingtai-ports-${randomUUID()}`
+  const opened: Wakeups[] = []
+  return {
+    process: async () => {
+      const known = name === 'light' ? opened[0] : undefined
+      const wakeups = known ?? (name === 'light' ? localWakeups() : await redisWakeups(prefix))
+      if (!known) opened.push(wakeups)
+      return wakeups
+    },
+    close: async () => void (await Promise.all(opened.map((wakeups) => wakeups.close()))),
+  }
 }
 
 export async function openPortTier(name: TierName): Promise<PortTier> {
@@ -69,27 +88,11 @@ export async function openPortTier(name: TierName): Promise<PortTier> {
   const stores = replica()
   await stores.database.execute('INSERT INTO instance (id, instance_id) VALUES (1, $1::uuid)', [ids.next()])
 
-  const prefix = `lingtai-ports-${randomUUID()}`
-  let local: Wakeups | undefined
-  const wakeups = async (): Promise<Wakeups> => {
-    if (name === 'full') {
-      const own = await redisWakeups(prefix)
-      closers.push(own.close)
-      return own
-    }
-    if (!local) {
-      local = localWakeups()
-      closers.push(local.close)
-    }
-    return local
-  }
-
   return {
     ...stores,
     name,
     ids,
     replica,
-    wakeups,
     character: () => insertCharacter(stores.database, ids),
     close: async () => {
       for (const close of closers.toReversed()) await close()
@@ -108,7 +111,11 @@ async function openFull(closers: (() => Promise<void>)[]): Promise<pg.PoolConfig
   closers.push(() => own.close())
   const connection = { connectionString: own.url, max: 20 }
   const pool = new pg.Pool({ ...connection, max: 1 })
-  await runMigrations({ pool, folder: PROJECT_MIGRATIONS }).finally(() => pool.end())
+  try {
+    await runMigrations({ pool, folder: PROJECT_MIGRATIONS })
+  } finally {
+    await pool.end()
+  }
   return connection
 }
 

@@ -1,5 +1,7 @@
 import type { JobQueue, JobWake } from '#kernel/ports/job-queue'
 
+const TIMER_MAX_MS = 2 ** 31 - 1
+
 /** Wake-ups for outbox rows inside one process (light tier). Bounded by `concurrency`; a row is woken once at a time. */
 export class LocalJobQueue implements JobQueue {
   readonly #report: (error: unknown) => void
@@ -18,11 +20,14 @@ export class LocalJobQueue implements JobQueue {
     const wait = dueAt ? dueAt.getTime() - Date.now() : 0
     if (wait <= 0) this.#enqueue(outboxId)
     else {
-      // A wake-up further away than a timer reaches is the sweeper's.
-      const timer = setTimeout(() => {
-        this.#timers.delete(timer)
-        this.#enqueue(outboxId)
-      }, Math.min(wait, 2 ** 31 - 1))
+      // A timer reaches so far, and may be a millisecond early by the clock that the row is judged by: what is not due then waits on.
+      const timer = setTimeout(
+        () => {
+          this.#timers.delete(timer)
+          void this.wake({ outboxId, dueAt })
+        },
+        Math.min(wait, TIMER_MAX_MS),
+      )
       timer.unref()
       this.#timers.add(timer)
     }

@@ -47,7 +47,7 @@ export class Database implements UnitOfWork, Sql {
   readonly #scope = new AsyncLocalStorage<Scope>()
 
   constructor(config: pg.PoolConfig) {
-    this.#pool = new pg.Pool({ ...config, pipeline: true } as pg.PoolConfig)
+    this.#pool = new pg.Pool({ ...config, pipeline: true })
     this.#pool.on('error', (error) => this.onPoolError(error))
     this.client = new PrismaClient({ adapter: new PrismaPg(this.#scopedPool()) })
   }

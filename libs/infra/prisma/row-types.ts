@@ -1,6 +1,7 @@
 import pg from 'pg'
 
 const { builtins } = pg.types
+type Parser = (text: string) => unknown
 const INT8_ARRAY = 1016
 const NUMERIC_ARRAY = 1231
 
@@ -14,7 +15,7 @@ const toNumbers = (text: string): (number | null)[] =>
         .split(',')
         .map((item) => (item === 'NULL' ? null : Number(item)))
 
-const own = new Map<number, (text: string) => unknown>([
+const own = new Map<number, Parser>([
   [builtins.INT8, toNumber],
   [builtins.NUMERIC, toNumber],
   [INT8_ARRAY, toNumbers],
@@ -23,6 +24,6 @@ const own = new Map<number, (text: string) => unknown>([
 
 /** The types that `Sql` promises: pg's own, but int8 and numeric as numbers. */
 export const rowTypes: pg.CustomTypesConfig = {
-  getTypeParser: (oid: number, format?: 'text' | 'binary') =>
-    own.get(oid) ?? (pg.types.getTypeParser(oid, format) as (text: string) => unknown),
+  getTypeParser: (oid: Parameters<typeof pg.types.getTypeParser>[0], format?: 'text' | 'binary') =>
+    own.get(oid) ?? (pg.types.getTypeParser(oid, format) as Parser),
 }
