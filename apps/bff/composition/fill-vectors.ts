@@ -15,7 +15,8 @@ export function fillVectors({ foundation, embeddings }: { foundation: Foundation
       let running: Promise<void> = Promise.resolve()
       const round = async (): Promise<void> => {
         try {
-          const filled = await embeddings.fill({ signal: lifecycle.stopping })
+          const options = { signal: lifecycle.stopping }
+          const filled = await embeddings.fill(options)
           if (filled > 0) logger.info({ filled }, 'memories were embedded')
         } catch (error) {
           if (!lifecycle.stopping.aborted) logger.warn({ err: error }, 'embedding failed; it is tried again')

@@ -19,8 +19,7 @@ export const Zone = z
   .max(64)
   .refine((zone) => {
     try {
-      new Intl.DateTimeFormat('en', { timeZone: zone })
-      return true
+      return new Intl.DateTimeFormat('en', { timeZone: zone }).resolvedOptions().timeZone !== ''
     } catch {
       return false // an unknown zone is exactly what this check reports
     }
