@@ -1,3 +1,4 @@
+import { PrismaPg } from '@prisma/adapter-pg'
 import type { PoolClient } from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { FIXTURE_MIGRATIONS, openTestDatabase, type TestDatabase } from '../support/light-database.ts'
@@ -23,20 +24,19 @@ describe('several connections on one backend (decision 1)', () => {
   })
 
   it('keeps other connections out of a transaction until it ends', async () => {
-    const holder = await test.pool.connect()
+    const [holder, other] = await twoConnections()
     const order: string[] = []
     await holder.query('BEGIN')
     await holder.query("INSERT INTO notes (writer, body) VALUES (100, 'held')")
-    const other = test.pool.query('SELECT count(*)::int AS n FROM notes WHERE writer = 100').then(({ rows }) => {
-      order.push('other')
-      return rows[0]
-    })
+    const waiting = other.query("SELECT count(*)::int AS n, 'other' AS who FROM notes WHERE writer = 100")
+    void waiting.then(() => order.push('other'))
     await holder.query('SELECT 1')
     order.push('holder')
-    await holder.query('COMMIT')
-    holder.release()
-    expect(await other).toEqual({ n: 1 })
+    await holder.query('ROLLBACK')
+    expect((await waiting).rows).toEqual([{ n: 0, who: 'other' }])
     expect(order).toEqual(['holder', 'other'])
+    holder.release()
+    other.release()
   })
 
   it('rolls back and frees the backend when a connection closes in its transaction', async () => {
@@ -49,8 +49,7 @@ describe('several connections on one backend (decision 1)', () => {
   })
 
   it('connects while another connection holds a transaction', async () => {
-    const clients = await Promise.all(Array.from({ length: 2 }, () => test.pool.connect()))
-    const [holder, other] = clients as [PoolClient, PoolClient]
+    const [holder, other] = await twoConnections()
     await holder.query('BEGIN')
     other.release(true)
     const third = await test.pool.connect()
@@ -135,11 +134,34 @@ describe('the backend', () => {
     expect(test.incidents).toEqual([])
   })
 
+  it("serves Prisma's adapter, transactions and all", async () => {
+    const adapter = await new PrismaPg(test.pool).connect()
+    const insert = {
+      sql: "INSERT INTO notes (writer, body) VALUES ($1, 'by Prisma')",
+      args: [400],
+      argTypes: [{ scalarType: 'int', arity: 'scalar' } as const],
+    }
+    const count = { sql: 'SELECT count(*)::int AS n FROM notes WHERE writer = 400', args: [], argTypes: [] }
+    const kept = await adapter.startTransaction()
+    expect(await kept.executeRaw(insert)).toBe(1)
+    await kept.executeRaw({ sql: 'COMMIT', args: [], argTypes: [] })
+    await kept.commit()
+    const undone = await adapter.startTransaction()
+    await undone.executeRaw(insert)
+    await undone.executeRaw({ sql: 'ROLLBACK', args: [], argTypes: [] })
+    await undone.rollback()
+    expect((await adapter.queryRaw(count)).rows).toEqual([[1]])
+  })
+
   it('serves psql-like multi-statement queries and large answers', async () => {
     const results = (await test.pool.query("SELECT 1 AS a; SELECT repeat('x', 5000000) AS b")) as unknown as { rows: { b: string }[] }[]
     expect(results[1]?.rows[0]?.b).toHaveLength(5_000_000)
   })
 })
+
+async function twoConnections(): Promise<[PoolClient, PoolClient]> {
+  return Promise.all([test.pool.connect(), test.pool.connect()])
+}
 
 /** Sixty statements of one connection: large parameters that must come back, errors that must be reported, small queries. */
 async function mixedWork(writer: number): Promise<string[]> {

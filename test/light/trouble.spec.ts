@@ -1,4 +1,3 @@
-import type { PoolClient } from 'pg'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { FIXTURE_MIGRATIONS, openTestDatabase, type TestDatabase } from '../support/light-database.ts'
 
@@ -14,13 +13,6 @@ const CONNECTION_LOST = { message: expect.stringMatching(/terminated|ECONNRESET|
 /** Asks until the database answers again. */
 async function rowsAgain(sql: string): Promise<unknown[]> {
   return vi.waitFor(async () => (await test.pool.query<Record<string, unknown>>(sql)).rows, { timeout: 60_000, interval: 100 })
-}
-
-/** A connection that may be cut while it is in use: it then reports an error event, which Node must not take for unhandled. */
-async function cuttableConnection(): Promise<PoolClient> {
-  const client = await test.pool.connect()
-  client.on('error', () => undefined)
-  return client
 }
 
 describe('a database in trouble comes back, and says so (decision 4)', { timeout: 120_000 }, () => {
@@ -48,7 +40,7 @@ describe('a database in trouble comes back, and says so (decision 4)', { timeout
   })
 
   it('cuts a transaction that waits for a pool query, which waits for the transaction', async () => {
-    const holder = await cuttableConnection()
+    const holder = await test.pool.connect()
     await holder.query('BEGIN')
     await holder.query("INSERT INTO notes (writer, body) VALUES (3, 'never')")
     const { rows } = await test.pool.query('SELECT count(*)::int AS n FROM notes')
