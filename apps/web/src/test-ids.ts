@@ -23,6 +23,8 @@ export const testIds = {
   send: 'send',
   stop: 'stop',
   message: 'message',
+  /** An answer in the making: first without, then with words. */
+  liveWaiting: 'live-waiting',
   liveMessage: 'live-message',
   messageText: 'message-text',
   steer: 'steer',

@@ -31,7 +31,7 @@ export function LiveMessage({
       className="message message-answer message-live"
       aria-label={words.talk.answering(speaker)}
       aria-busy={state.phase !== 'ended'}
-      data-testid={testIds.liveMessage}
+      data-testid={silent ? testIds.liveWaiting : testIds.liveMessage}
       data-node-id={state.candidateId ?? undefined}
       data-kind="candidate"
       data-phase={state.phase}
