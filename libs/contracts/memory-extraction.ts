@@ -92,7 +92,10 @@ const answers = { memory_extraction: ExtractionAnswer, memory_dedupe: DedupeAnsw
 type Json = z.core.util.JSONType
 
 /** The `response_format` of a request for this answer. */
-export function responseFormatOf(name: ModelAnswerName): { type: 'json_schema'; json_schema: { name: ModelAnswerName; schema: { [key: string]: Json } } } {
+export function responseFormatOf(name: ModelAnswerName): {
+  type: 'json_schema'
+  json_schema: { name: ModelAnswerName; schema: { [key: string]: Json } }
+} {
   const schema: { [key: string]: Json } = JSON.parse(JSON.stringify(z.toJSONSchema(answers[name])))
   // The dialect's address is of no use to a provider, and some refuse it.
   delete schema.$schema

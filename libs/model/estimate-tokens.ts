@@ -15,7 +15,8 @@ const CONSTANT = 4
 const hasBit = (bits: Uint8Array, at: number): boolean => ((bits[at >> 3] ?? 0) & (1 << (at & 7))) !== 0
 const isLower = (code: number): boolean => code >= 97 && code <= 122
 const isUpper = (code: number): boolean => code >= 65 && code <= 90
-const isLatinLetter = (code: number): boolean => isLower(code) || isUpper(code) || (code >= 0xc0 && code <= 0x24f && code !== 0xd7 && code !== 0xf7)
+const isLatinLetter = (code: number): boolean =>
+  isLower(code) || isUpper(code) || (code >= 0xc0 && code <= 0x24f && code !== 0xd7 && code !== 0xf7)
 const isDigit = (code: number): boolean => code >= 48 && code <= 57
 const isAsciiSymbol = (code: number): boolean => code > 32 && code < 127 && !isDigit(code) && !isUpper(code) && !isLower(code)
 const letterIndex = (code: number): number => (isLower(code) ? code - 97 : isUpper(code) ? code - 65 : -1)
@@ -35,7 +36,8 @@ const weightOf = (code: number): number => {
   if (code >= 0x3040 && code < 0x3100) return 1.25
   if (code >= 0xac00 && code < 0xd7a4) return 2.4
   if (code >= 0x3000 && code < 0x3020) return 1.2
-  if (code === 0xff0c || code === 0xff01 || code === 0xff1f || code === 0xff1a || code === 0xff1b || code === 0xff08 || code === 0xff09) return 1.1
+  if (code === 0xff0c || code === 0xff01 || code === 0xff1f || code === 0xff1a || code === 0xff1b || code === 0xff08 || code === 0xff09)
+    return 1.1
   return code < 0x1_0000 ? 3 : code >= 0x1_f000 && code < 0x1_fb00 ? 3 : 4
 }
 

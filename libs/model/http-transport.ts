@@ -97,7 +97,13 @@ export const createHttpTransport = (options: HttpTransportOptions): HttpTranspor
       let connected = false
       const request = (secure ? https : http).request(
         url,
-        { method: init.method, headers: init.headers, agent: agents[secure ? 'https:' : 'http:'], lookup: options.lookup, signal: init.signal },
+        {
+          method: init.method,
+          headers: init.headers,
+          agent: agents[secure ? 'https:' : 'http:'],
+          lookup: options.lookup,
+          signal: init.signal,
+        },
         resolve,
       )
       const connecting = setTimeout(() => {

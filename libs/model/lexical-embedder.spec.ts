@@ -30,7 +30,12 @@ describe('the lexical embedder', () => {
   })
 
   it('finds what shares words, in English and Chinese, through inflection', async () => {
-    const english = ['The user likes jasmine tea.', 'The user moved to Berlin.', "The user's sister is called Mei.", 'The user will paint the kitchen.']
+    const english = [
+      'The user likes jasmine tea.',
+      'The user moved to Berlin.',
+      "The user's sister is called Mei.",
+      'The user will paint the kitchen.',
+    ]
     expect(await nearest('what tea does she like?', english)).toBe(english[0])
     expect(await nearest('moving to Berlin', english)).toBe(english[1])
     expect(await nearest('I finished painting today', english)).toBe(english[3])
@@ -45,7 +50,8 @@ describe('the lexical embedder', () => {
   })
 
   it('is degenerate where a text says nothing', async () => {
-    for (const text of ['', '   ', '?!…', 'what is it that you do?', '是不是的呢', '😀']) expect(embedder.isDegenerate(await one(text))).toBe(true)
+    for (const text of ['', '   ', '?!…', 'what is it that you do?', '是不是的呢', '😀'])
+      expect(embedder.isDegenerate(await one(text))).toBe(true)
     for (const text of ['茶', 'tea', '42', 'Ω', 'ก', '한국']) expect(embedder.isDegenerate(await one(text))).toBe(false)
     expect(embedder.isDegenerate(new Float32Array([Number.NaN, 1]))).toBe(true)
     expect(embedder.isDegenerate(new Float32Array([Number.POSITIVE_INFINITY]))).toBe(true)

@@ -23,7 +23,12 @@ const vectors = (make: (text: string) => number[]) => (request: FakeRequest) => 
   return json({ data: input.map((text: string, index: number) => ({ index, embedding: make(text) })).reverse() })
 }
 const open = async (dimensions?: number) => {
-  embedder = await createOpenAiEmbedder({ endpoint: { baseUrl: upstream.baseUrl, apiKey: 'sk-embed-0123456789' }, model: 'e 5', dimensions, batchSize: 2 })
+  embedder = await createOpenAiEmbedder({
+    endpoint: { baseUrl: upstream.baseUrl, apiKey: 'sk-embed-0123456789' },
+    model: 'e 5',
+    dimensions,
+    batchSize: 2,
+  })
   return embedder
 }
 
@@ -67,7 +72,11 @@ describe('the embeddings client', () => {
     const { embed } = await open(2)
     upstream.script({ status: 429, headers: { 'retry-after': '3' } })
     await expect(embed(['x'])).rejects.toMatchObject({ code: 'rate_limited', retryable: true, retryAfterMs: 3_000 })
-    upstream.script({ status: 400, steps: ['{"error":{"message":"sk-embed-0123456789 is wrong"}}'], headers: { 'content-type': 'application/json' } })
+    upstream.script({
+      status: 400,
+      steps: ['{"error":{"message":"sk-embed-0123456789 is wrong"}}'],
+      headers: { 'content-type': 'application/json' },
+    })
     await expect(embed(['x'])).rejects.toMatchObject({ code: 'bad_request', retryable: false, detail: '[secret] is wrong' })
     upstream.script({ beforeHeaders: 'CUT' })
     await expect(embed(['x'])).rejects.toBeInstanceOf(EmbeddingFailedError)

@@ -13,7 +13,9 @@ export class EmbeddingFailedError extends Error {
   readonly status: number | undefined
   readonly retryAfterMs: number | undefined
   readonly detail: string | undefined
-  constructor(fields: Pick<EmbeddingFailedError, 'code' | 'retryable'> & Partial<Pick<EmbeddingFailedError, 'status' | 'retryAfterMs' | 'detail'>>) {
+  constructor(
+    fields: Pick<EmbeddingFailedError, 'code' | 'retryable'> & Partial<Pick<EmbeddingFailedError, 'status' | 'retryAfterMs' | 'detail'>>,
+  ) {
     super(`The embeddings endpoint gave no vectors: ${fields.code}`)
     this.name = 'EmbeddingFailedError'
     this.code = fields.code
@@ -103,7 +105,8 @@ export const createOpenAiEmbedder = async (options: OpenAiEmbedderOptions): Prom
     if (cause instanceof TransportError) {
       return new EmbeddingFailedError(failureBeforeDispatch(cause, cause.connected) ?? { code: 'connection_lost', retryable: true })
     }
-    if (cause instanceof BodyTooLargeError || error instanceof SyntaxError) return new EmbeddingFailedError({ code: 'bad_answer', retryable: false })
+    if (cause instanceof BodyTooLargeError || error instanceof SyntaxError)
+      return new EmbeddingFailedError({ code: 'bad_answer', retryable: false })
     return undefined
   }
 

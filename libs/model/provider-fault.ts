@@ -5,7 +5,8 @@ import { maskSecrets } from './secret-mask.ts'
 /** What a provider said was wrong, whatever the shape it said it in. */
 export type ProviderError = { code: string | undefined; status: number | undefined; message: string }
 
-export const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
+export const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const textOf = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : typeof value === 'number' ? String(value) : undefined
@@ -20,7 +21,7 @@ export const readProviderError = (value: unknown, { bare = false } = {}): Provid
   const error = value.error ?? (bare ? value : undefined)
   if (error === undefined || error === null || error === false || error === '') return undefined
   if (isRecord(error) && Object.keys(error).length === 0) return undefined
-  if (!isRecord(error)) return { code: undefined, status: undefined, message: String(error) }
+  if (!isRecord(error)) return { code: undefined, status: undefined, message: typeof error === 'string' ? error : JSON.stringify(error) }
   const numeric = [error.code, error.status, value.status, value.code].map(Number).find((code) => code >= 400 && code <= 599)
   return {
     code: textOf(error.code) ?? textOf(error.type) ?? textOf(value.code),

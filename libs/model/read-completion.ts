@@ -124,7 +124,8 @@ export async function* readCompletion(args: ReadArguments): AsyncGenerator<Model
       return true
     }
     if (!reader.read(item.value, emit)) ending = { code: 'garbage', sample: JSON.stringify(item.value).slice(0, 200) }
-    if (reader.brokenOff !== undefined) ending = { code: 'provider_error', error: { code: reader.brokenOff, status: undefined, message: '' } }
+    if (reader.brokenOff !== undefined)
+      ending = { code: 'provider_error', error: { code: reader.brokenOff, status: undefined, message: '' } }
     return ending !== undefined
   }
 

@@ -31,12 +31,17 @@ describe('the delay before another try', () => {
 
   it('is bounded for every policy', () => {
     fc.assert(
-      fc.property(fc.nat(20), fc.double({ min: 0, max: 0.999999, noNaN: true }), fc.option(fc.nat(100_000), { nil: undefined }), (tryNumber, random, retryAfterMs) => {
-        const value = retryDelayMs(policy, { tryNumber: tryNumber + 1, failure: failure({ retryAfterMs }), random: () => random })
-        if (value === undefined) return
-        expect(value).toBeGreaterThanOrEqual(Math.max(50, retryAfterMs ?? 0))
-        expect(value).toBeLessThanOrEqual(5_000)
-      }),
+      fc.property(
+        fc.nat(20),
+        fc.double({ min: 0, max: 0.999999, noNaN: true }),
+        fc.option(fc.nat(100_000), { nil: undefined }),
+        (tryNumber, random, retryAfterMs) => {
+          const value = retryDelayMs(policy, { tryNumber: tryNumber + 1, failure: failure({ retryAfterMs }), random: () => random })
+          if (value === undefined) return
+          expect(value).toBeGreaterThanOrEqual(Math.max(50, retryAfterMs ?? 0))
+          expect(value).toBeLessThanOrEqual(5_000)
+        },
+      ),
     )
   })
 })
@@ -117,7 +122,14 @@ describe('a call with tries', () => {
   it('an abort while waiting ends it at once', async () => {
     upstream.script({ status: 503 }, good)
     const abort = new AbortController()
-    const { events } = await call({ sleep: undefined, onFailed: () => void queueMicrotask(() => abort.abort()), policy: { ...policy, baseDelayMs: 60_000, maxDelayMs: 60_000 } }, abort)
+    const { events } = await call(
+      {
+        sleep: undefined,
+        onFailed: () => queueMicrotask(() => abort.abort()),
+        policy: { ...policy, baseDelayMs: 60_000, maxDelayMs: 60_000 },
+      },
+      abort,
+    )
     expect(events).toEqual([{ type: 'failed', code: 'aborted', retryable: false }])
     expect(upstream.requests).toHaveLength(1)
   })

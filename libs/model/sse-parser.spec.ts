@@ -49,10 +49,13 @@ describe('the SSE reader', () => {
     expect(parse('foo: bar\nevent: ping\n\ndata: {"a":1}\n\n')).toEqual([{ kind: 'json', value: { a: 1 }, event: '' }])
   })
 
-  it.each([['<html>'], ['data: not json\n\ndata: {"a":1}'], ['data: {"a":1\n\n'], ['502 Bad Gateway (upstream)']])('calls %j garbage and reads no further', (text) => {
-    const items = parse(`${text}\ndata: {"later":true}\n\n`)
-    expect(items).toEqual([{ kind: 'fault', code: 'garbage', sample: expect.any(String) }])
-  })
+  it.each([['<html>'], ['data: not json\n\ndata: {"a":1}'], ['data: {"a":1\n\n'], ['502 Bad Gateway (upstream)']])(
+    'calls %j garbage and reads no further',
+    (text) => {
+      const items = parse(`${text}\ndata: {"later":true}\n\n`)
+      expect(items).toEqual([{ kind: 'fault', code: 'garbage', sample: expect.any(String) }])
+    },
+  )
 
   it('keeps what came before the garbage of the same bytes', () => {
     expect(parse('data: {"a":1}\n\n<html>\n').map((item) => item.kind)).toEqual(['json', 'fault'])

@@ -40,7 +40,9 @@ describe('the secret masker', () => {
   it('never lets a secret through, whatever the chunk boundaries', () => {
     const text = `before ${secret} middle ${secret}${secret} after`
     for (let cut = 0; cut <= text.length; cut++) {
-      expect(through([secret], [text.slice(0, cut), text.slice(cut)]).join('')).toBe(`before ${SECRET_MASK} middle ${SECRET_MASK}${SECRET_MASK} after`)
+      expect(through([secret], [text.slice(0, cut), text.slice(cut)]).join('')).toBe(
+        `before ${SECRET_MASK} middle ${SECRET_MASK}${SECRET_MASK} after`,
+      )
     }
     expect(through([secret], [...text]).join('')).not.toContain(secret)
   })

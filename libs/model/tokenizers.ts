@@ -33,7 +33,7 @@ const countBounded = (count: (text: string) => number, text: string): number => 
   for (const match of text.matchAll(RUNS)) {
     sum += match.index > from ? count(text.slice(from, match.index)) : 0
     const run = match[0]
-    for (let at = 0; at < run.length; ) {
+    for (let at = 0; at < run.length;) {
       let end = Math.min(run.length, at + LONGEST_RUN)
       // Never between the halves of a character.
       if (end < run.length && run.charCodeAt(end) >= 0xdc00 && run.charCodeAt(end) <= 0xdfff) end += 1

@@ -36,14 +36,19 @@ export type FakeUpstream = {
   requests: FakeRequest[]
   /** Answers for the coming requests, one each, in order; a function sees the request. After the last one, 500 `script_empty`. */
   script(...responses: (FakeResponse | ((request: FakeRequest) => FakeResponse))[]): void
+  /** Forgets answers that no request has come for. */
+  unscript(): void
   /** The request number `index` (from 0), as soon as it has come. */
   request(index: number): Promise<FakeRequest>
   openConnections(): number
   close(): Promise<void>
 }
 
-/** A provider on the loopback whose every byte and chunk boundary is scripted. */
-export const startFakeUpstream = async (): Promise<FakeUpstream> => {
+/**
+ * A provider on the loopback whose every byte and chunk boundary is scripted. With `answersJobs`, requests of jobs (those that want JSON
+ * back) take none of the scripts and are not listed: each is told that there is nothing to remember.
+ */
+export const startFakeUpstream = async ({ answersJobs = false } = {}): Promise<FakeUpstream> => {
   const scripts: (FakeResponse | ((request: FakeRequest) => FakeResponse))[] = []
   const requests: FakeRequest[] = []
   const waiters: { index: number; resolve: (request: FakeRequest) => void }[] = []
@@ -70,13 +75,17 @@ export const startFakeUpstream = async (): Promise<FakeUpstream> => {
         request.isAbandoned = !outgoing.writableFinished && !cutByUs
         resolve(request.isAbandoned)
       })
-      requests.push(request)
-      for (const waiter of waiters) if (waiter.index < requests.length) waiter.resolve(requests[waiter.index] ?? request)
-      const script = scripts.shift() ?? { status: 500, steps: ['{"error":{"code":"script_empty","message":"no answer was scripted"}}'] }
       const cut = (): void => {
         cutByUs = true
         socket.destroy()
       }
+      if (answersJobs && request.bodyText.includes('"response_format"')) {
+        void play({ steps: [textChunk('{"proposals":[]}'), finishChunk('stop'), usageChunk(1, 1), DONE] })
+        return
+      }
+      requests.push(request)
+      for (const waiter of waiters) if (waiter.index < requests.length) waiter.resolve(requests[waiter.index] ?? request)
+      const script = scripts.shift() ?? { status: 500, steps: ['{"error":{"code":"script_empty","message":"no answer was scripted"}}'] }
       void play(typeof script === 'function' ? script(request) : script)
 
       async function play(response: FakeResponse): Promise<void> {
@@ -97,6 +106,8 @@ export const startFakeUpstream = async (): Promise<FakeUpstream> => {
       }
     })
   })
+  // Longer than any client keeps an idle connection, however busy the machine: only scripts cut connections.
+  server.keepAliveTimeout = 120_000
   server.on('connection', (socket) => {
     connections.set(socket, connectionCount++)
     socket.setNoDelay(true)
@@ -110,6 +121,7 @@ export const startFakeUpstream = async (): Promise<FakeUpstream> => {
     port,
     requests,
     script: (...responses) => void scripts.push(...responses),
+    unscript: () => void scripts.splice(0),
     request: (index) =>
       new Promise((resolve) => {
         const present = requests[index]

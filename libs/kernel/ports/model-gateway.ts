@@ -74,14 +74,7 @@ export type ModelFailureCode =
 
 /** The request may have been served, in part or whole; it is never replayed: recorded as llm.unknown (K3). */
 export type ModelInterruptionCode =
-  | 'aborted'
-  | 'connection_lost'
-  | 'ended_early'
-  | 'garbage'
-  | 'oversize'
-  | 'provider_error'
-  | 'response_timeout'
-  | 'stalled'
+  'aborted' | 'connection_lost' | 'ended_early' | 'garbage' | 'oversize' | 'provider_error' | 'response_timeout' | 'stalled'
 
 export type ModelUsage = {
   promptTokens: number

@@ -18,7 +18,9 @@ export const DEMO_MODEL_NAME = 'lingtai-demo'
 const Text = z.union([z.string(), z.array(z.object({ type: z.string(), text: z.string().optional() }).loose())]).nullable()
 const ChatBody = z.object({
   model: z.string().default(DEMO_MODEL_NAME),
-  messages: z.array(z.object({ role: z.enum(['system', 'developer', 'user', 'assistant', 'tool']), content: Text.optional() }).loose()).min(1),
+  messages: z
+    .array(z.object({ role: z.enum(['system', 'developer', 'user', 'assistant', 'tool']), content: Text.optional() }).loose())
+    .min(1),
   stream: z.boolean().nullish(),
   stream_options: z.object({ include_usage: z.boolean().optional() }).nullish(),
   max_tokens: z.int().min(1).nullish(),
@@ -34,7 +36,9 @@ const textOf = (content: z.infer<typeof Text> | undefined): string =>
   typeof content === 'string' ? content : (content ?? []).map((part) => part.text ?? '').join('')
 
 const messagesOf = (body: ChatBody): ChatMessage[] =>
-  body.messages.map(({ role, content }) => (role === 'tool' ? { role, content: textOf(content), tool_call_id: '' } : { role, content: textOf(content) }))
+  body.messages.map(({ role, content }) =>
+    role === 'tool' ? { role, content: textOf(content), tool_call_id: '' } : { role, content: textOf(content) },
+  )
 
 /** The JSON text of a memory call's last user message, in its own format. Throws RequestProblem. */
 const readPayload = <T>(schema: z.ZodType<T>, messages: readonly ChatMessage[]): T => {
@@ -71,7 +75,8 @@ const withinLimit = (pieces: string[], limit: number | undefined): string[] => {
   let count = 0
   let taken = 0
   // A piece is about a word; long ones count as several.
-  while (taken < pieces.length && count + Math.ceil((pieces[taken]?.length ?? 0) / 8) <= limit) count += Math.ceil((pieces[taken++]?.length ?? 0) / 8)
+  while (taken < pieces.length && count + Math.ceil((pieces[taken]?.length ?? 0) / 8) <= limit)
+    count += Math.ceil((pieces[taken++]?.length ?? 0) / 8)
   return pieces.slice(0, taken)
 }
 
@@ -122,6 +127,9 @@ export const answerChat = async (given: unknown, { response, sendJson, tokenDela
   response.end('data: [DONE]\n\n')
 }
 
-export const listModels = (): unknown => ({ object: 'list', data: [{ id: DEMO_MODEL_NAME, object: 'model', created: 0, owned_by: 'lingtai' }] })
+export const listModels = (): unknown => ({
+  object: 'list',
+  data: [{ id: DEMO_MODEL_NAME, object: 'model', created: 0, owned_by: 'lingtai' }],
+})
 
 export { RequestProblem }

@@ -19,7 +19,8 @@ const byNearness = (texts: readonly string[], said: string): { text: string; nea
 const NEAR = 0.12
 const SAME_QUESTION = 0.45
 /** "What do you remember about me?" asks for everything. */
-const ASKS_FOR_ALL = /\b(?:about|of) me\b|\bremember me\b|\bwho i am\b|关于我|记得我(?:吗|么|[？?]|$)|(?:记得|记住)了?我?(?:的)?(?:什么|哪些)|我是谁/iu
+const ASKS_FOR_ALL =
+  /\b(?:about|of) me\b|\bremember me\b|\bwho i am\b|关于我|记得我(?:吗|么|[？?]|$)|(?:记得|记住)了?我?(?:的)?(?:什么|哪些)|我是谁/iu
 
 /** Answers that nothing else is put beside. */
 const STANDS_ALONE = new Set<IntentKind>(['is_demo', 'recall', 'arithmetic', 'story', 'poem', 'joke', 'where'])
@@ -31,7 +32,14 @@ const SAME_THING = 0.3
 
 const capitalised = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1)
 
-type Composer = { scene: Scene; intent: Intent; phrases: Phrases; seeded: Seeded; slots: Slots; memories: { text: string; nearness: number }[] }
+type Composer = {
+  scene: Scene
+  intent: Intent
+  phrases: Phrases
+  seeded: Seeded
+  slots: Slots
+  memories: { text: string; nearness: number }[]
+}
 
 /** One of the lines that can be filled and was not said lately; undefined where there is none. */
 const chooseLine = ({ scene, seeded, slots }: Composer, lines: Lines): string | undefined => {
@@ -43,27 +51,39 @@ const chooseLine = ({ scene, seeded, slots }: Composer, lines: Lines): string | 
 
 const cleanSubject = (intent: Intent, scene: Scene): string => {
   if (intent.kind === 'name') return capitalised(intent.subject)
-  const [head = ''] = intent.subject.split(scene.language === 'zh' ? /[，,。！!；;]/u : /[.!;?]|, | (?:because|and i|but|so that|since)\b/iu)
+  const [head = ''] = intent.subject.split(
+    scene.language === 'zh' ? /[，,。！!；;]/u : /[.!;?]|, | (?:because|and i|but|so that|since)\b/iu,
+  )
   return mirror(asClause(intent.kind === 'remember' ? intent.subject : head), scene.language)
 }
 
 const optionsOf = (subject: string): [string, string] | undefined => {
   const [left = '', right = ''] = subject.split(/还是|\bor\b/iu).map((part) => asClause(part))
   if (left === '' || right === '') return undefined
-  const short = left.split(' ').slice(-2).join(' ').replace(/^(?:i|we|you|have|take|get|go|to|drink|eat|choose|pick|prefer|rather|the|should)\s+/iu, '')
+  const short = left
+    .split(' ')
+    .slice(-2)
+    .join(' ')
+    .replace(/^(?:i|we|you|have|take|get|go|to|drink|eat|choose|pick|prefer|rather|the|should)\s+/iu, '')
   return [short, right.split(' ').slice(0, 3).join(' ')]
 }
 
 const slotsOf = (scene: Scene, intent: Intent, seeded: Seeded): Slots => {
-  const unused = (texts: readonly string[]): string[] => texts.filter((text) => !scene.earlierAnswers.some((answer) => answer.includes(text.slice(0, 24))))
-  const facts = unused(scene.facts).map((fact) => ({ fact, at: seeded.next() })).sort((a, b) => a.at - b.at)
+  const unused = (texts: readonly string[]): string[] =>
+    texts.filter((text) => !scene.earlierAnswers.some((answer) => answer.includes(text.slice(0, 24))))
+  const facts = unused(scene.facts)
+    .map((fact) => ({ fact, at: seeded.next() }))
+    .sort((a, b) => a.at - b.at)
   const [prop] = scene.props
   const noun = scene.props.length === 0 || prop === undefined ? '' : seeded.pick([prop, ...scene.props.slice(1)]).noun
   const subject = cleanSubject(intent, scene)
   const echo = echoOf(scene.said, scene.language)
   const options = intent.kind === 'choice' ? optionsOf(intent.subject) : undefined
   const isFirst = seeded.chance(0.5)
-  const earlier = scene.earlierSaid.slice(-5, -1).flatMap((text) => topicOf(text, scene.language) ?? []).findLast((text) => scene.language === 'zh' || isNounPhrase(text))
+  const earlier = scene.earlierSaid
+    .slice(-5, -1)
+    .flatMap((text) => topicOf(text, scene.language) ?? [])
+    .findLast((text) => scene.language === 'zh' || isNounPhrase(text))
   const topic = topicOf(scene.said, scene.language)
   return {
     comma: scene.language === 'zh' ? '，' : ', ',
@@ -82,7 +102,8 @@ const slotsOf = (scene: Scene, intent: Intent, seeded: Seeded): Slots => {
     other: options?.[isFirst ? 1 : 0],
     sum: intent.kind === 'arithmetic' ? calculate(intent.subject) : undefined,
     earlier: earlier === topic ? undefined : earlier,
-    steer: scene.steers.length === 0 ? undefined : asClause(mirror(scene.steers.join(scene.language === 'zh' ? '，' : ', '), scene.language)),
+    steer:
+      scene.steers.length === 0 ? undefined : asClause(mirror(scene.steers.join(scene.language === 'zh' ? '，' : ', '), scene.language)),
     passage: scene.passages[0] === undefined ? undefined : excerpt(scene.passages[0], scene.language === 'zh' ? 24 : 80),
   }
 }
@@ -145,13 +166,16 @@ const quoted = (speech: string, scene: Scene): string =>
 const polished = (text: string, scene: Scene): string =>
   scene.language === 'zh'
     ? text.replace(/([。！？…])[。，]/gu, '$1')
-    : text.replace(/(^|[.!?]\s+)([a-z])/gu, (_all, before: string, letter: string) => before + letter.toUpperCase()).replace(/([.!?…])\./gu, '$1')
+    : text
+        .replace(/(^|[.!?]\s+)([a-z])/gu, (_all, before: string, letter: string) => before + letter.toUpperCase())
+        .replace(/([.!?…])\./gu, '$1')
 
 const paragraphs = (composer: Composer, said: string[], ask: string | undefined): string => {
   const { scene, seeded } = composer
   const join = scene.language === 'zh' ? '' : ' '
   const speech = polished(said.filter((line) => line !== '').join(join), scene)
-  if (!scene.isStaged || composer.intent.kind === 'is_demo') return ask === undefined ? speech : `${speech}${speech.length > 220 ? '\n\n' : join}${ask}`
+  if (!scene.isStaged || composer.intent.kind === 'is_demo')
+    return ask === undefined ? speech : `${speech}${speech.length > 220 ? '\n\n' : join}${ask}`
   const before = seeded.chance(0.85) ? stageDirection(composer) : undefined
   const first = [before === undefined ? [] : [`*${before}*`], quoted(speech, scene)].flat().join(join)
   if (ask === undefined) return first
@@ -166,7 +190,8 @@ const firstWords = (composer: Composer): string[] => {
   const { intent, phrases } = composer
   if (intent.kind === 'recall') return sayRecalled(composer)
   const lines = intent.kind === 'story' ? phrases.stories : intent.kind === 'poem' ? phrases.poems : phrases.intents[intent.kind].say
-  const line = chooseLine(composer, lines) ?? chooseLine(composer, phrases.intents.question.say) ?? chooseLine(composer, phrases.intents.silence.say)
+  const line =
+    chooseLine(composer, lines) ?? chooseLine(composer, phrases.intents.question.say) ?? chooseLine(composer, phrases.intents.silence.say)
   return line === undefined ? [] : [line]
 }
 
@@ -177,7 +202,10 @@ const firstWords = (composer: Composer): string[] => {
 export const composeAnswer = (messages: readonly ChatMessage[], seed: string): string => {
   const scene = readScene(messages)
   const seeded = createSeeded(`${seed}\n${JSON.stringify(messages)}`)
-  const [example] = byNearness(scene.examples.map(({ asked }) => asked), scene.said)
+  const [example] = byNearness(
+    scene.examples.map(({ asked }) => asked),
+    scene.said,
+  )
   if (example !== undefined && example.nearness > SAME_QUESTION && seeded.chance(0.6)) {
     const answered = scene.examples.find(({ asked }) => asked === example.text)?.answered ?? ''
     if (languageOf(answered) === scene.language && !scene.earlierAnswers.includes(answered)) return answered

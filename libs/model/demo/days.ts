@@ -31,8 +31,14 @@ const SIGNS: readonly Sign[] = [
   { words: /\btonight\b|\btoday\b|\bthis evening\b|今天|今晚/iu, offset: () => 0 },
   { words: /前天/u, offset: () => -2 },
   { words: /\byesterday\b|\blast night\b|昨天|昨晚/iu, offset: () => -1 },
-  { words: new RegExp(`\\b(next|on|this) (${WEEKDAYS_EN.join('|')})\\b`, 'iu'), offset: (match, weekday) => untilWeekday(WEEKDAYS_EN.indexOf((match[2] ?? '').toLowerCase()), weekday, false) },
-  { words: /下(?:周|个?星期|个?礼拜)([一二三四五六日天])/u, offset: (match, weekday) => untilWeekday(WEEKDAYS_ZH.indexOf((match[1] ?? '').replace('天', '日')), weekday, true) },
+  {
+    words: new RegExp(`\\b(next|on|this) (${WEEKDAYS_EN.join('|')})\\b`, 'iu'),
+    offset: (match, weekday) => untilWeekday(WEEKDAYS_EN.indexOf((match[2] ?? '').toLowerCase()), weekday, false),
+  },
+  {
+    words: /下(?:周|个?星期|个?礼拜)([一二三四五六日天])/u,
+    offset: (match, weekday) => untilWeekday(WEEKDAYS_ZH.indexOf((match[1] ?? '').replace('天', '日')), weekday, true),
+  },
   { words: /\bin (\d{1,2}) days?\b|(\d{1,2})天后/iu, offset: (match) => Number(match[1] ?? match[2]) },
 ]
 

@@ -4,7 +4,12 @@ import { languageOf } from './language.ts'
 type Decision = DedupeAnswer['decisions'][number]
 type Item = DedupeRequest['pool'][number]
 
-const normal = (text: string): string => text.normalize('NFKC').toLowerCase().replace(/[^\p{L}\p{N}]+/gu, ' ').trim()
+const normal = (text: string): string =>
+  text
+    .normalize('NFKC')
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}]+/gu, ' ')
+    .trim()
 
 /** Attributes that hold one value at a time: another value supersedes. The rest of a sentence after it is the value. */
 const SINGLE_VALUED: readonly RegExp[] = [
@@ -60,7 +65,9 @@ const decide = (proposal: { index: number; content: string }, pool: readonly Ite
   for (const item of pool) {
     const other = likingOf(item.content)
     if (liking !== undefined && other !== undefined && liking.who === other.who && liking.what === other.what) {
-      return liking.isLiked === other.isLiked ? { index, action: 'skip', target_ids: [item.id] } : { index, action: 'update', target_ids: [item.id], content }
+      return liking.isLiked === other.isLiked
+        ? { index, action: 'skip', target_ids: [item.id] }
+        : { index, action: 'update', target_ids: [item.id], content }
     }
   }
   for (const item of pool) {

@@ -18,7 +18,9 @@ const sendJson = (response: ServerResponse, status: number, value: unknown): voi
 }
 
 const sendProblem = (response: ServerResponse, problem: RequestProblem): void =>
-  sendJson(response, problem.status, { error: { message: problem.message, type: 'invalid_request_error', param: null, code: problem.code } })
+  sendJson(response, problem.status, {
+    error: { message: problem.message, type: 'invalid_request_error', param: null, code: problem.code },
+  })
 
 const readJson = async (request: IncomingMessage): Promise<unknown> => {
   const pieces: Buffer[] = []

@@ -1,7 +1,16 @@
 import { asClause } from './language.ts'
 
-const ADVERB = '(?:still|also|often|always|never|rarely|seldom|sometimes|usually|secretly|only|once|now|even|just|simply|mostly|really|quietly|\\w+ly)'
-const IRREGULAR: Record<string, string> = { is: 'am', has: 'have', does: 'do', goes: 'go', "isn't": "am not", "doesn't": "don't", "hasn't": "haven't" }
+const ADVERB =
+  '(?:still|also|often|always|never|rarely|seldom|sometimes|usually|secretly|only|once|now|even|just|simply|mostly|really|quietly|\\w+ly)'
+const IRREGULAR: Record<string, string> = {
+  is: 'am',
+  has: 'have',
+  does: 'do',
+  goes: 'go',
+  "isn't": 'am not',
+  "doesn't": "don't",
+  "hasn't": "haven't",
+}
 /** Ends in s and is no verb of the third person. */
 const NO_VERB = /^(?:as|its|his|this|was|perhaps|less|unless|across|always|sometimes|towards|yes|us|plus|is|has|does)$/iu
 
@@ -10,14 +19,17 @@ const firstPersonVerb = (verb: string): string => {
   const known = IRREGULAR[verb.toLowerCase()]
   if (known !== undefined) return known
   if (NO_VERB.test(verb) || !/[a-z]s$/u.test(verb) || /(?:ss|us)$/u.test(verb)) return verb
-  if (/ies$/u.test(verb)) return verb.length > 4 ? `${verb.slice(0, -3)}y` : verb.slice(0, -1)
+  if (verb.endsWith('ies')) return verb.length > 4 ? `${verb.slice(0, -3)}y` : verb.slice(0, -1)
   return /(?:ches|shes|sses|xes|zes|oes)$/u.test(verb) ? verb.slice(0, -2) : verb.slice(0, -1)
 }
 
 const escapeForRegExp = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/gu, '\\$&')
 
 /** A part that goes on with another verb of the third person would need a grammar; the sentence ends before it. */
-const SECOND_VERB = new RegExp(`(?:[,;:—(]|\\s(?:and|but|or|who|which|that)\\b)\\s*(?:and |but |or |then )?(?:${ADVERB} )?([a-z]+s)\\b`, 'u')
+const SECOND_VERB = new RegExp(
+  `(?:[,;:—(]|\\s(?:and|but|or|who|which|that)\\b)\\s*(?:and |but |or |then )?(?:${ADVERB} )?([a-z]+s)\\b`,
+  'u',
+)
 
 const untilSecondVerb = (rest: string): string => {
   let from = 0
@@ -51,10 +63,19 @@ export const toFirstPerson = (sentence: string, subjects: readonly string[]): st
   const start = new RegExp(`^(?:${names})(?: \\([^)]*\\))?,? ((?:${ADVERB} )?)([A-Za-z']+)(?=[ ,.])`, 'u').exec(sentence)
   if (start === null) return undefined
   const [whole, adverb = '', verb = ''] = start
-  if (!/s$|ed$|^(?:was|had|did|could|would|will|can|must|may|came|went|left|kept|grew|learned|never|were|made|found|lost|took|ran|fought|knew|spent|wrote|built)$/u.test(verb)) {
+  if (
+    !/s$|ed$|^(?:was|had|did|could|would|will|can|must|may|came|went|left|kept|grew|learned|never|were|made|found|lost|took|ran|fought|knew|spent|wrote|built)$/u.test(
+      verb,
+    )
+  ) {
     return undefined
   }
-  const rest = untilSecondVerb(sentence.slice(whole.length).replace(/ \([^)]*\)/gu, '').replace(/ (?:before|after) that\b/u, ''))
+  const rest = untilSecondVerb(
+    sentence
+      .slice(whole.length)
+      .replace(/ \([^)]*\)/gu, '')
+      .replace(/ (?:before|after) that\b/u, ''),
+  )
     .replace(/\b(?:herself|himself|themselves)\b/gu, 'myself')
     .replace(WITH_PRONOUN, (_all, between = '', next: string) => `I ${between}${firstPersonVerb(next)}`)
     .replace(/\bhis\b|\bher\b(?= [a-z])(?! (?:in|on|at|to|for|with|and|or|but|by|from|as|that|when|where)\b)/gu, 'my')
@@ -71,12 +92,16 @@ export const toSecondPerson = (sentence: string, subjects: readonly string[]): s
   if (start === null) return undefined
   const [whole, possessive, adverb = '', verb = ''] = start
   const second = firstPersonVerb(verb)
-  const said = possessive === undefined ? (second === 'am' ? 'are' : second === 'am not' ? "aren't" : second === 'was' ? 'were' : second) : verb
+  const said =
+    possessive === undefined ? (second === 'am' ? 'are' : second === 'am not' ? "aren't" : second === 'was' ? 'were' : second) : verb
   const rest = sentence
     .slice(whole.length)
     .replace(/\b(?:their|his|her)\b/gu, 'your')
     .replace(/\b(?:themselves|themself|himself|herself)\b/gu, 'yourself')
-    .replace(/\b(?:they|she|he) (\w+)/gu, (_all, next: string) => `you ${next === 'is' || next === 'was' ? (next === 'is' ? 'are' : 'were') : firstPersonVerb(next)}`)
+    .replace(
+      /\b(?:they|she|he) (\w+)/gu,
+      (_all, next: string) => `you ${next === 'is' || next === 'was' ? (next === 'is' ? 'are' : 'were') : firstPersonVerb(next)}`,
+    )
     .replace(/\bthem\b|\bhim\b/gu, 'you')
   return asClause(`you${possessive === undefined ? '' : 'r'} ${adverb}${said}${rest}`)
 }
@@ -85,12 +110,18 @@ export const toSecondPerson = (sentence: string, subjects: readonly string[]): s
 export const toFirstPersonChinese = (sentence: string, subjects: readonly string[]): string | undefined => {
   const subject = subjects.find((name) => sentence.startsWith(name))
   if (subject === undefined) return undefined
-  const made = asClause(`我${sentence.slice(subject.length)}`).replace(/她自己|他自己/gu, '我自己').replace(/[她他](?!们)/gu, '我')
+  const made = asClause(`我${sentence.slice(subject.length)}`)
+    .replace(/她自己|他自己/gu, '我自己')
+    .replace(/[她他](?!们)/gu, '我')
   return made.length < 5 || made.length > 60 || /["“”{}<>[\]*]/u.test(made) ? undefined : made.replace(/^我[，,、]/u, '我')
 }
 
 /** The same for a remembered sentence, said to the one it is about. */
 export const toSecondPersonChinese = (sentence: string, subjects: readonly string[]): string | undefined => {
   const subject = subjects.find((name) => sentence.startsWith(name))
-  return subject === undefined ? undefined : asClause(`你${sentence.slice(subject.length)}`).replace(/自己的/gu, '你的').replace(/[她他](?!们)/gu, '你')
+  return subject === undefined
+    ? undefined
+    : asClause(`你${sentence.slice(subject.length)}`)
+        .replace(/自己的/gu, '你的')
+        .replace(/[她他](?!们)/gu, '你')
 }

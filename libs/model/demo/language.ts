@@ -78,7 +78,9 @@ export const mirrorEnglish = (text: string): string =>
     const known = ENGLISH_MIRROR[word.toLowerCase()]
     if (known !== undefined) return known
     if (word.toLowerCase() !== 'you') return word
-    const isObject = BEFORE_OBJECT.test(whole.slice(0, at)) || /^you(?:\s*$|[.,!?;]| (?:and|or|but|so|to|for|in|at|with|on|because)\b)/iu.test(whole.slice(at))
+    const isObject =
+      BEFORE_OBJECT.test(whole.slice(0, at)) ||
+      /^you(?:\s*$|[.,!?;]| (?:and|or|but|so|to|for|in|at|with|on|because)\b)/iu.test(whole.slice(at))
     return isObject ? 'me' : 'I'
   })
 

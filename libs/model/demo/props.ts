@@ -8,12 +8,25 @@ type PropEntry = { signs: RegExp } & Record<Language, Prop>
 const PROPS: readonly PropEntry[] = [
   {
     signs: /\btea\b|teapot|kettle|茶|壶/giu,
-    en: { noun: 'tea', actions: ['pours a little more tea and turns the cup so that its good side faces you', 'lifts the lid of the pot, looks, and decides that it wants another minute', 'listens to the kettle for a moment before answering'] },
-    zh: { noun: '茶', actions: ['往你杯里续了半盏茶，把杯子完好的那一面转向你', '揭开壶盖看了一眼，又轻轻盖上', '侧耳听了听壶里的水声，才开口'] },
+    en: {
+      noun: 'tea',
+      actions: [
+        'pours a little more tea and turns the cup so that its good side faces you',
+        'lifts the lid of the pot, looks, and decides that it wants another minute',
+        'listens to the kettle for a moment before answering',
+      ],
+    },
+    zh: {
+      noun: '茶',
+      actions: ['往你杯里续了半盏茶，把杯子完好的那一面转向你', '揭开壶盖看了一眼，又轻轻盖上', '侧耳听了听壶里的水声，才开口'],
+    },
   },
   {
     signs: /\bcoffee\b|espresso|barista|咖啡/giu,
-    en: { noun: 'coffee', actions: ['sets a cup down between you, too hot to drink yet', 'wipes a ring of coffee off the counter with one thumb'] },
+    en: {
+      noun: 'coffee',
+      actions: ['sets a cup down between you, too hot to drink yet', 'wipes a ring of coffee off the counter with one thumb'],
+    },
     zh: { noun: '咖啡', actions: ['把一杯还烫手的咖啡推到你面前', '用拇指抹去台面上一圈咖啡印'] },
   },
   {
@@ -23,7 +36,10 @@ const PROPS: readonly PropEntry[] = [
   },
   {
     signs: /\b(?:kitchen|bread|bake[rs]?|bakery|cook|soup)\b|厨房|面包|做饭|汤/giu,
-    en: { noun: 'bread', actions: ['breaks the bread and gives you the crust, which is the better half', 'tastes, frowns, and adds a pinch of salt'] },
+    en: {
+      noun: 'bread',
+      actions: ['breaks the bread and gives you the crust, which is the better half', 'tastes, frowns, and adds a pinch of salt'],
+    },
     zh: { noun: '灶上的汤', actions: ['掰开面包，把脆的那一头递给你', '尝了一口汤，皱皱眉，又添一撮盐'] },
   },
   {
@@ -33,7 +49,10 @@ const PROPS: readonly PropEntry[] = [
   },
   {
     signs: /\brain(?:y|ing|s)?\b|storm|雨/giu,
-    en: { noun: 'the rain', actions: ['tilts an ear to the rain, as if it had said something first', 'looks at the rain for as long as a breath takes'] },
+    en: {
+      noun: 'the rain',
+      actions: ['tilts an ear to the rain, as if it had said something first', 'looks at the rain for as long as a breath takes'],
+    },
     zh: { noun: '雨', actions: ['听了一会儿雨，像是雨先开了口', '望着雨，停了一口气的工夫'] },
   },
   {
@@ -43,22 +62,34 @@ const PROPS: readonly PropEntry[] = [
   },
   {
     signs: /\b(?:ship|sea|ocean|harbou?r|sail\w*|captain|lighthouse|pirate)\b|海|船|港|灯塔/giu,
-    en: { noun: 'the sea', actions: ['coils a rope that did not need coiling', 'squints at the line where the water stops and the sky does not'] },
+    en: {
+      noun: 'the sea',
+      actions: ['coils a rope that did not need coiling', 'squints at the line where the water stops and the sky does not'],
+    },
     zh: { noun: '海', actions: ['把一截本不必收的绳子慢慢盘好', '眯起眼，望着水天相接的那条线'] },
   },
   {
     signs: /\b(?:lake|river|pond|stream|waterfall)\b|湖|河|溪/giu,
-    en: { noun: 'the water', actions: ['glances once at the water, and away again', 'drops a pebble out of the window and waits for the sound'] },
+    en: {
+      noun: 'the water',
+      actions: ['glances once at the water, and away again', 'drops a pebble out of the window and waits for the sound'],
+    },
     zh: { noun: '湖水', actions: ['朝水面望了一眼，又收回目光', '往窗外丢了颗小石子，等那一声响'] },
   },
   {
     signs: /\b(?:forest|woods|trees?|grove|elf|elven|druid)\b|森林|树林|林子|精灵/giu,
-    en: { noun: 'the trees', actions: ['brushes a leaf from your shoulder', 'rests a palm against the nearest trunk, as one greets a friend'] },
+    en: {
+      noun: 'the trees',
+      actions: ['brushes a leaf from your shoulder', 'rests a palm against the nearest trunk, as one greets a friend'],
+    },
     zh: { noun: '林子', actions: ['替你拂去肩上的一片叶子', '把手心贴在最近的树干上，像跟老友打招呼'] },
   },
   {
     signs: /\b(?:garden|flowers?|herbs?|greenhouse)\b|花园|花|药草/giu,
-    en: { noun: 'the garden', actions: ['pinches off a dead leaf without looking', 'smooths the earth around something that is only just green'] },
+    en: {
+      noun: 'the garden',
+      actions: ['pinches off a dead leaf without looking', 'smooths the earth around something that is only just green'],
+    },
     zh: { noun: '花', actions: ['头也不抬，掐掉一片枯叶', '把刚冒芽的那一小块土抚平'] },
   },
   {
@@ -68,7 +99,10 @@ const PROPS: readonly PropEntry[] = [
   },
   {
     signs: /\b(?:books?|library|librarian|scholar|archive|ledger|scroll)\b|书|图书馆|卷轴|账簿|簿子/giu,
-    en: { noun: 'a book', actions: ['closes the book on one finger, to keep the place', 'runs a thumb along the spines without choosing any'] },
+    en: {
+      noun: 'a book',
+      actions: ['closes the book on one finger, to keep the place', 'runs a thumb along the spines without choosing any'],
+    },
     zh: { noun: '书', actions: ['把手指夹在书页间，合上了书', '指尖从一排书脊上划过，一本也没抽'] },
   },
   {
@@ -83,7 +117,10 @@ const PROPS: readonly PropEntry[] = [
   },
   {
     signs: /\b(?:cats?|kitten)\b|猫/giu,
-    en: { noun: 'the cat', actions: ['moves the cat, which has other plans, and moves it again', 'scratches the cat under the chin while thinking'] },
+    en: {
+      noun: 'the cat',
+      actions: ['moves the cat, which has other plans, and moves it again', 'scratches the cat under the chin while thinking'],
+    },
     zh: { noun: '猫', actions: ['把猫挪开，猫又回来了，只好再挪一次', '一边想，一边挠着猫的下巴'] },
   },
   {

@@ -56,7 +56,11 @@ const CHARACTER_NAME = [
   /(?:you are|you're|roleplay as|play the role of|act as|your name is) ([A-Z][\p{L}'’-]*(?: [A-Z][\p{L}'’-]*){0,2})/u,
   /(?:你是|你叫|扮演|你的名字是)(?!一)([\p{Script=Han}A-Za-z·]{1,12}?)(?=[，,。.、；;\s]|$)/u,
 ]
-const USER_NAME = [/next (?:reply|message) to ([^\n.,]{1,40}?)[.,\n]/iu, /(?:reply|talking|speaking) (?:to|with) ([A-Z][\p{L}'’-]*)/u, /与([\p{Script=Han}A-Za-z]{1,12}?)(?:对话|聊天|交谈)/u]
+const USER_NAME = [
+  /next (?:reply|message) to ([^\n.,]{1,40}?)[.,\n]/iu,
+  /(?:reply|talking|speaking) (?:to|with) ([A-Z][\p{L}'’-]*)/u,
+  /与([\p{Script=Han}A-Za-z]{1,12}?)(?:对话|聊天|交谈)/u,
+]
 
 /** "Qinghe" also goes by 青禾 where the card says so: `Qinghe (青禾` or `Qinghe 青禾`. */
 const nativeName = (name: string, language: Language, text: string): string => {
@@ -70,7 +74,8 @@ const nativeName = (name: string, language: Language, text: string): string => {
   return new RegExp(`^\\s*[(（,，]?\\s*(${wanted.source})`, 'u').exec(nearby)?.[1] ?? name
 }
 
-const OF_THE_HOUR = /^it is\b.*\b(?:afternoon|morning|evening|night|noon|dawn|dusk|day|raining|snowing)|^(?:此刻|现在是|正是)|(?:傍晚|清晨|黄昏|深夜|午后|雨夜)/iu
+const OF_THE_HOUR =
+  /^it is\b.*\b(?:afternoon|morning|evening|night|noon|dawn|dusk|day|raining|snowing)|^(?:此刻|现在是|正是)|(?:傍晚|清晨|黄昏|深夜|午后|雨夜)/iu
 const OF_ARRIVAL = /\b(?:has|have) (?:just )?(?:come|arrived|walked)|(?:来到|走进|刚到)/iu
 
 type Blocks = { plain: string[]; memories: string[]; passages: string[]; examples: { asked: string; answered: string }[]; late: string[] }
@@ -78,7 +83,9 @@ type Blocks = { plain: string[]; memories: string[]; passages: string[]; example
 const LIST_MARK = /^\s*(?:[-*•]|\d+[.)、])\s*/u
 
 const readExample = (text: string): { asked: string; answered: string }[] => {
-  const turns = [...text.matchAll(/^([^\n:：]{1,40})[:：]\s*([\s\S]*?)(?=^[^\n:：]{1,40}[:：]|(?![\s\S]))/gmu)].map(([, name = '', said = '']) => ({ name, said: said.trim() }))
+  const turns = [...text.matchAll(/^([^\n:：]{1,40})[:：]\s*([\s\S]*?)(?=^[^\n:：]{1,40}[:：]|(?![\s\S]))/gmu)].map(
+    ([, name = '', said = '']) => ({ name, said: said.trim() }),
+  )
   return turns.flatMap((turn, at) => {
     const answer = turns[at + 1]
     return answer !== undefined && answer.name !== turn.name && at % 2 === 0 ? [{ asked: turn.said, answered: answer.said }] : []
@@ -152,7 +159,9 @@ export const readScene = (messages: readonly ChatMessage[]): Scene => {
   const asked = [...steers, message]
   const language =
     languageWish(asked) ??
-    [...asked, ...userTexts.toReversed(), ...answers.toReversed()].map((text) => languageOf(spokenText(text))).find((found) => found !== undefined) ??
+    [...asked, ...userTexts.toReversed(), ...answers.toReversed()]
+      .map((text) => languageOf(spokenText(text)))
+      .find((found) => found !== undefined) ??
     'en'
 
   const standing = blocks.plain.filter((text) => !RULES.test(text))
@@ -166,7 +175,14 @@ export const readScene = (messages: readonly ChatMessage[]): Scene => {
   const subjects = [...names, ...pronounsOf(standing.join('\n'))]
   const sentences = standing.flatMap(sentencesOf).map((sentence) => inThirdPerson(sentence, names[0] ?? 'You'))
   const firstPerson = language === 'zh' ? toFirstPersonChinese : toFirstPerson
-  const rememberedOf = [...(user === undefined ? [] : [user]), 'The user', 'the user', 'User', '用户', ...(givenUser === undefined ? [] : [givenUser])]
+  const rememberedOf = [
+    ...(user === undefined ? [] : [user]),
+    'The user',
+    'the user',
+    'User',
+    '用户',
+    ...(givenUser === undefined ? [] : [givenUser]),
+  ]
   const secondPerson = language === 'zh' ? toSecondPersonChinese : toSecondPerson
   const isRight = (text: string): boolean => languageOf(text) === language
   const placed = standing.flatMap(sentencesOf).filter(isRight)
@@ -179,7 +195,10 @@ export const readScene = (messages: readonly ChatMessage[]): Scene => {
     facts: [...new Set(sentences.filter(isRight).flatMap((sentence) => firstPerson(sentence, subjects) ?? []))],
     place: place === undefined ? undefined : asClause(secondPerson(place, rememberedOf) ?? place),
     props: propsOf([...standing, answers[0] ?? ''].join('\n'), language),
-    isStaged: answers.length === 0 ? blocks.examples.some(({ answered }) => stageText(answered) !== '') : answers.slice(-4).some((text) => stageText(text) !== ''),
+    isStaged:
+      answers.length === 0
+        ? blocks.examples.some(({ answered }) => stageText(answered) !== '')
+        : answers.slice(-4).some((text) => stageText(text) !== ''),
     memories: blocks.memories.map((text) => secondPerson(text, rememberedOf) ?? asClause(text)),
     passages: blocks.passages,
     examples: blocks.examples,
