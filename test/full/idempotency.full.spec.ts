@@ -1,4 +1,2 @@
-import { describe } from 'vitest'
-import { idempotencySuite } from '../suites/idempotency-suite.ts'
-
-describe('idempotency on the full tier', idempotencySuite)
+// The same on PostgreSQL and Redis, which the settings of this tier choose.
+import '../light/idempotency.spec.ts'

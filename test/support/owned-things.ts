@@ -1,5 +1,6 @@
 /** One thing of each kind that belongs to the first owner, by the name that the API's paths have for it. */
-import type { CharacterView, CreatedToken, LorebookView, NodeView, RunAccepted, TreeView } from '#contracts'
+import type { CharacterView, CreatedToken, LorebookView, NodeView, TreeView } from '#contracts'
+import { askAndHear, eventually } from './story.ts'
 import type { TestSystem } from './system.ts'
 
 /** `characters` → its id, for `/v1/characters/{id}` and what is below it. */
@@ -16,8 +17,9 @@ export async function ownedThings(lingtai: TestSystem): Promise<Record<string, s
   const { nodes } = await make<{ nodes: NodeView[] }>('GET', `/v1/trees/${tree.id}/path`)
   const greeting = nodes.at(-1)
   if (!greeting) throw new Error('the tree begins with a greeting')
-  const { canonization } = await make<{ canonization: { id: string } }>('POST', `/v1/nodes/${greeting.id}/canonize`)
-  const run = await make<RunAccepted>('POST', `/v1/trees/${tree.id}/runs`, { text: 'Who are you?' })
+  const { accepted } = await askAndHear(lingtai, tree.id, 'Please remember that I like walking at dawn.')
+  const { canonization } = await make<{ canonization: { id: string } }>('POST', `/v1/nodes/${accepted.candidate_id}/canonize`)
+  const memory = await eventually(async () => (await make<{ items: { id: string }[] }>('GET', '/v1/memories')).items[0], 'a memory')
   return {
     characters: character.id,
     tokens: token.id,
@@ -25,6 +27,7 @@ export async function ownedThings(lingtai: TestSystem): Promise<Record<string, s
     trees: tree.id,
     nodes: greeting.id,
     canonizations: canonization.id,
-    runs: run.run_id,
+    runs: accepted.run_id,
+    memories: memory.id,
   }
 }

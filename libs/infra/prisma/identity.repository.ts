@@ -6,7 +6,7 @@ import { RowCountError } from './tree.repository.ts'
 const ownerColumns = { id: true, name: true, role: true, created_at: true } as const
 const tokenColumns = { id: true, owner_id: true, name: true, scopes: true, created_at: true, last_used_at: true, revoked_at: true } as const
 
-/** Owners, tokens, sign-in links and sessions in Postgres. */
+/** Owners, tokens, sign-in links and sessions in Postgres. Credentials are looked up on every request, so without Prisma's cost. */
 export class IdentityRepository implements IdentityStore {
   readonly #database: Database
 
@@ -59,7 +59,7 @@ export class IdentityRepository implements IdentityStore {
   }
 
   async credentialOfToken(hash: Uint8Array): Promise<CredentialRow | null> {
-    const [row] = await this.#database.query<CredentialRow>(
+    const [row] = await this.#database.direct<CredentialRow>(
       `SELECT t.id, t.owner_id, o.name AS owner_name, o.role, t.scopes, t.last_used_at
        FROM tokens t JOIN owners o ON o.id = t.owner_id WHERE t.token_hash = $1 AND t.revoked_at IS NULL`,
       [hash],
@@ -96,7 +96,7 @@ export class IdentityRepository implements IdentityStore {
   }
 
   async credentialOfSession(hash: Uint8Array, at: Date): ReturnType<IdentityStore['credentialOfSession']> {
-    const [row] = await this.#database.query<Omit<CredentialRow, 'scopes' | 'last_used_at'>>(
+    const [row] = await this.#database.direct<Omit<CredentialRow, 'scopes' | 'last_used_at'>>(
       `SELECT s.id, s.owner_id, o.name AS owner_name, o.role
        FROM sessions s JOIN owners o ON o.id = s.owner_id WHERE s.secret_hash = $1 AND s.revoked_at IS NULL AND s.expires_at > $2`,
       [hash, at],
