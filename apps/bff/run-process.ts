@@ -54,7 +54,7 @@ async function greet(system: System, url: string): Promise<void> {
   process.stdout.write(`${lines.join('\n')}\n`)
 }
 
-/** Resolves at the first SIGTERM or SIGINT; a second one ends the process where it stands. */
+/** Resolves at the first SIGTERM, SIGINT or SIGHUP; a second one ends the process where it stands. */
 function stopSignal(): Promise<void> {
   return new Promise((resolve) => {
     let asked = false
@@ -65,6 +65,8 @@ function stopSignal(): Promise<void> {
     }
     process.on('SIGTERM', onSignal)
     process.on('SIGINT', onSignal)
+    // A closed terminal asks to leave too.
+    process.on('SIGHUP', onSignal)
   })
 }
 
