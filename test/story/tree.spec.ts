@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Canonized, CanonizationView, Edited, HeadMoved, NodeView, Outline, Problem, RunAccepted, TreeView } from '#contracts'
 import { HOLD, startFakeUpstream, textChunk } from '../support/fake-upstream.ts'
 import type { FakeUpstream } from '../support/fake-upstream.ts'
@@ -7,17 +7,22 @@ import { answer, ask, askAndHear, call, follow, newTree, node, path, runEnded, s
 import { startTestSystem } from '../support/system.ts'
 import type { TestSystem } from '../support/system.ts'
 
+// Each test walks several turns; on a busy machine that takes its time.
+vi.setConfig({ testTimeout: 120_000 })
+
 let upstream: FakeUpstream
 let system: TestSystem
 
 beforeAll(async () => {
-  upstream = await startFakeUpstream()
+  upstream = await startFakeUpstream({ answersJobs: true })
   system = await startTestSystem({ model: upstream.baseUrl })
 })
 afterAll(async () => {
   await system.close()
   await upstream.close()
 })
+
+beforeEach(() => upstream.unscript())
 
 const words = (count: number): string[] => Array.from({ length: count }, (_, index) => `t${index} `)
 
@@ -34,6 +39,15 @@ async function plantedTree(...exchanges: [string, string][]): Promise<{ tree: Tr
   const tree = await newTree(system)
   const ids = await plantPath(system, tree.id, tree.head_node_id, exchanges.flatMap(([question, said]) => exchange(question, said)))
   return { tree, ids }
+}
+
+/** Has a run wait for an answer that never comes, until its request is there. */
+async function held<Accepted>(start: () => Promise<Accepted>): Promise<Accepted> {
+  const next = upstream.requests.length
+  upstream.script({ beforeHeaders: HOLD })
+  const accepted = await start()
+  await upstream.request(next)
+  return accepted
 }
 
 /** Follows a run until so many characters were shown, and stops it there. */
@@ -68,10 +82,7 @@ describe('candidates', () => {
   it('T2: one that is stopped before its first word leaves no trace in the tree; one stopped after 12 words is a partial of 12', async () => {
     const { tree, ids } = await plantedTree(['q1', 'c1a'], ['q2', 'c2'])
     const [, first = '', , last = ''] = ids
-    upstream.script({ beforeHeaders: HOLD })
-    const silent = await call<RunAccepted>(system, 'POST', `/v1/nodes/${first}/regenerate`, {})
-    const asked = upstream.requests.length
-    await upstream.request(asked)
+    const silent = await held(() => call<RunAccepted>(system, 'POST', `/v1/nodes/${first}/regenerate`, {}))
     await call(system, 'POST', `/v1/runs/${silent.run_id}/cancel`)
     const events = await follow(system, silent.run_id)
     expect(events.at(-1)).toMatchObject({ type: 'run.interrupted', reason: 'cancelled', candidate_id: null, delta_count: 0, partial: false })
@@ -94,7 +105,6 @@ describe('candidates', () => {
     upstream.script({ steps: [...words(20).map(textChunk), HOLD] }, answer('Yes.'))
     const first = await ask(system, tree.id, 'Tell me everything.')
     await stopAfter(first, words(20).join(''))
-    // Named or not, and also by the question alone: whoever stops and asks goes on from what was said.
     const second = await ask(system, tree.id, 'Only that much?')
     expect(second.question?.parent_id).toBe(first.candidate_id)
     await follow(system, second.run_id)
@@ -117,8 +127,8 @@ describe('several devices', () => {
     const { tree, ids } = await plantedTree(['q1', 'c1'])
     const base = ids.at(-1) ?? ''
     const { revision } = await call<TreeView>(system, 'GET', `/v1/trees/${tree.id}`)
-    upstream.script({ beforeHeaders: HOLD }, answer('for B'))
-    const first = await call<RunAccepted>(system, 'POST', `/v1/trees/${tree.id}/runs`, { text: 'from A', revision })
+    const first = await held(() => call<RunAccepted>(system, 'POST', `/v1/trees/${tree.id}/runs`, { text: 'from A', revision }))
+    upstream.script(answer('for B'))
     expect(first.newer_head).toBe(false)
     const second = await call<RunAccepted>(system, 'POST', `/v1/trees/${tree.id}/runs`, { text: 'from B', revision })
     expect(second).toMatchObject({ newer_head: true, state: 'queued', queue_position: 1 })
@@ -130,8 +140,7 @@ describe('several devices', () => {
     expect((await path(system, tree.id)).tree.head_node_id).toBe(second.candidate_id)
 
     // Whoever has seen everything and names no parent while an answer is being written is refused, and that is on record.
-    upstream.script({ beforeHeaders: HOLD })
-    const third = await ask(system, tree.id, 'once more')
+    const third = await held(() => ask(system, tree.id, 'once more'))
     const refused = await problemOf('POST', `/v1/trees/${tree.id}/runs`, { text: 'and below it', revision: third.revision }, 409)
     expect(refused.code).toBe('candidate_open')
     expect(await refusals(system, tree.id)).toEqual([{ invariant: 'M1', attempt: 'ask', node_id: third.candidate_id }])
@@ -257,8 +266,7 @@ describe('deleting', () => {
 
   it('a question waits for its answer before it can be deleted', async () => {
     const tree = await newTree(system)
-    upstream.script({ beforeHeaders: HOLD })
-    const accepted = await ask(system, tree.id, 'wait for it')
+    const accepted = await held(() => ask(system, tree.id, 'wait for it'))
     expect((await problemOf('DELETE', `/v1/nodes/${accepted.question_id}`, undefined, 409)).code).toBe('candidate_open')
     expect((await problemOf('DELETE', `/v1/trees/${tree.id}`, undefined, 409)).code).toBe('candidate_open')
     await call(system, 'POST', `/v1/runs/${accepted.run_id}/cancel`)
@@ -292,7 +300,7 @@ describe('citations', () => {
       expect((await node(system, questionId)).citations).toMatchObject([{ source_node_id: source, text: null }])
     }
     const [left] = await system.system.database.query<{ count: number }>(`SELECT count(*)::int AS count FROM contents WHERE body LIKE '%一座灯塔%'`)
-    expect(left?.count).toBe(1) // the edited question's own words
+    expect(left?.count).toBe(0)
     // What was sent then can no longer be shown, which is no difference.
     expect((await call<{ result: string }>(system, 'GET', `/v1/admin/runs/${accepted.run_id}/context`)).result).toBe('erased')
   })
@@ -384,7 +392,8 @@ describe('a long path', () => {
     expect((await call<Outline>(system, 'GET', `/v1/trees/${tree.id}/outline`)).path_node_ids).toHaveLength(2_001)
 
     upstream.script(answer('Still here.'))
-    const { text, accepted } = await askAndHear(system, tree.id, 'Do you remember?')
+    const { text, accepted, events } = await askAndHear(system, tree.id, 'Do you remember?')
+    expect(events.at(-1)).toMatchObject({ type: 'run.finished' })
     expect(text).toBe('Still here.')
     const sent = upstream.requests.at(-1)?.bodyText ?? ''
     expect(sent).toContain('answer 999 好')

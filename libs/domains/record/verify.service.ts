@@ -130,13 +130,21 @@ function proves(content: ContentProof, entry: { digest: string; segment?: number
 /** The columns say what the canonical bytes say, and the bytes are canonical. */
 function envelopeFault(event: RawEvent): 'envelope' | 'payload' | null {
   const parsed = EventRecord.safeParse(parseJson(event.canonical))
-  if (!parsed.success || canonicalJson(parsed.data) !== event.canonical) return 'envelope'
+  if (!parsed.success || canonicalOf(parsed.data) !== event.canonical) return 'envelope'
   const record = parsed.data
   const definition = eventDictionary[record.type]
   if (record.stream !== event.stream || record.seq !== event.seq || record.type !== event.type) return 'envelope'
   if (event.visibility !== definition.visibility || (record.visibility ?? event.visibility) !== event.visibility) return 'envelope'
   if ((record.owner_id ?? event.owner_id) !== event.owner_id || (record.run_id ?? event.run_id) !== event.run_id) return 'envelope'
-  return canonicalJson(event.payload) === canonicalJson(record.payload) ? null : 'payload'
+  return canonicalOf(event.payload) === canonicalJson(record.payload) ? null : 'payload'
+}
+
+function canonicalOf(value: unknown): string | null {
+  try {
+    return canonicalJson(value)
+  } catch {
+    return null // what has no canonical form was never written by us: the caller reports it
+  }
 }
 
 function parseJson(text: string): unknown {

@@ -17,11 +17,11 @@ const turn = (n: number): NewEvent => ({
 describe('canonical JSON', () => {
   it('sorts members by UTF-16 code units and drops white space, as RFC 8785 shows', () => {
     expect(canonicalJson({ '\u20ac': 1, '\r': 2, '1': 3, '\u{1f600}': 4, '\ufb33': 5 })).toBe('{"\\r":2,"1":3,"€":1,"😀":4,"\ufb33":5}')
-    expect(canonicalJson([333333333.3333333, 1e30, 4.5, 2e-3, 1e-27, -0])).toBe('[333333333.3333333,1e+30,4.5,0.002,1e-27,0]')
+    expect(canonicalJson([333333333.3333333, 4.5, 2e-3, 1e-27, -0])).toBe('[333333333.3333333,4.5,0.002,1e-27,0]')
   })
 
   it('refuses what would not survive a reader', () => {
-    for (const value of [Number.NaN, Infinity, 2 ** 53, '\ud800', 1n]) expect(() => canonicalJson(value)).toThrow(NotCanonicalError)
+    for (const value of [Number.NaN, Infinity, 2 ** 53, 1e30, '\ud800', 1n]) expect(() => canonicalJson(value)).toThrow(NotCanonicalError)
   })
 
   it('gives the same text for the same value whatever the order of its members', () => {

@@ -128,6 +128,7 @@ export class MaintenanceRuns {
 
   #keepAlive(host: RunHost): () => void {
     const { runs, scheduler, report } = this.#deps.host
+    let stopped = false
     let cancel: () => void = () => undefined
     const beat = (): void => {
       runs
@@ -135,15 +136,17 @@ export class MaintenanceRuns {
         .then(([held]) => {
           if (!held) host.fence()
           else if (held.killed) host.kill()
-          else cancel = scheduler.after(HEARTBEAT_MS, beat)
         })
-        .catch((error: unknown) => {
-          report(error, host.run.id)
-          cancel = scheduler.after(HEARTBEAT_MS, beat)
+        .catch((error: unknown) => report(error, host.run.id))
+        .finally(() => {
+          if (!stopped) cancel = scheduler.after(HEARTBEAT_MS, beat)
         })
     }
     cancel = scheduler.after(HEARTBEAT_MS, beat)
-    return () => cancel()
+    return () => {
+      stopped = true
+      cancel()
+    }
   }
 
   #projector(request: MaintenanceRequest): ContextProjector {
