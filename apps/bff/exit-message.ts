@@ -2,7 +2,13 @@ import { ConfigError } from '#infra/config/config'
 import { HomeInUseError } from '#infra/pglite/home-lock'
 
 /** Errors whose message is all that a person needs; others are told with where they came from. */
-const plainNames: ReadonlySet<string> = new Set([ConfigError.name, HomeInUseError.name, 'ListenError', 'DataFolderVersionError', 'UnknownMigrationsError'])
+const plainNames: ReadonlySet<string> = new Set([
+  ConfigError.name,
+  HomeInUseError.name,
+  'ListenError',
+  'DataFolderVersionError',
+  'UnknownMigrationsError',
+])
 
 /** What a process says when it cannot start or go on. */
 export function exitMessage(error: unknown): string {

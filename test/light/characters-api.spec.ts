@@ -11,13 +11,18 @@ beforeAll(async () => {
 afterAll(() => lingtai.close())
 
 async function call<View>(method: string, path: string, body?: unknown, status = [200, 201]): Promise<View> {
-  const answer = await lingtai.call(method, path, { body, headers: body instanceof Uint8Array ? { 'content-type': 'application/octet-stream' } : {} })
+  const answer = await lingtai.call(method, path, {
+    body,
+    headers: body instanceof Uint8Array ? { 'content-type': 'application/octet-stream' } : {},
+  })
   expect(status, `${method} ${path}: ${answer.text.slice(0, 300)}`).toContain(answer.status)
   return answer.text === '' ? (undefined as View) : (answer.json() as View)
 }
 const importCard = (file: string | Uint8Array): Promise<ImportedCharacter> => call('POST', '/v1/characters/import', file)
 const exported = async (id: string, format: string): Promise<Uint8Array> => {
-  const response = await fetch(`${lingtai.baseUrl}/v1/characters/${id}/export?format=${format}`, { headers: { authorization: `Bearer ${lingtai.token}` } })
+  const response = await fetch(`${lingtai.baseUrl}/v1/characters/${id}/export?format=${format}`, {
+    headers: { authorization: `Bearer ${lingtai.token}` },
+  })
   expect(response.status).toBe(200)
   return new Uint8Array(await response.arrayBuffer())
 }
@@ -30,7 +35,15 @@ const lorebooksOf = async (id: string): Promise<LorebookView[]> => {
   return items.filter((book) => book.character_id === id)
 }
 
-const cardV1 = { name: 'Ada', description: 'd', personality: 'p', scenario: 's', first_mes: 'Hi', mes_example: 'm', my_root_field: { deep: 12345678901234567890n.toString() } }
+const cardV1 = {
+  name: 'Ada',
+  description: 'd',
+  personality: 'p',
+  scenario: 's',
+  first_mes: 'Hi',
+  mes_example: 'm',
+  my_root_field: { deep: 12345678901234567890n.toString() },
+}
 const entry = { keys: ['sea'], content: 'The sea is grey.', extensions: {}, insertion_order: 3, unknown_entry_field: true }
 const cardV2Text = `{"spec":"chara_card_v2","spec_version":"2.0","my_root":1.0,"data":{"name":"A/B: \\"测试\\"","description":"d","my_big":12345678901234567890,"extensions":{"depth_prompt":{"prompt":"x"},"own":[1.0]},"character_book":{"entries":[${JSON.stringify(entry)}],"extensions":{}}}}`
 
@@ -48,7 +61,14 @@ describe('importing cards', () => {
   it('takes version 1 and says so', async () => {
     const { character, format, spec_version: specVersion } = await importCard(JSON.stringify(cardV1))
     expect({ format, specVersion }).toEqual({ format: 'json', specVersion: 'v1' })
-    expect(character).toMatchObject({ name: 'Ada', first_message: 'Hi', accepted: false, trust: 'untrusted', has_avatar: false, lore_entries: 0 })
+    expect(character).toMatchObject({
+      name: 'Ada',
+      first_message: 'Hi',
+      accepted: false,
+      trust: 'untrusted',
+      has_avatar: false,
+      lore_entries: 0,
+    })
   })
 
   it('C2, C3, C5: takes version 2 with a bare book, its name kept exactly', async () => {
@@ -79,7 +99,9 @@ describe('importing cards', () => {
     const { character, format } = await importCard(png)
     expect(format).toBe('png')
     expect(character.has_avatar).toBe(true)
-    const avatar = await fetch(`${lingtai.baseUrl}/v1/characters/${character.id}/avatar`, { headers: { authorization: `Bearer ${lingtai.token}` } })
+    const avatar = await fetch(`${lingtai.baseUrl}/v1/characters/${character.id}/avatar`, {
+      headers: { authorization: `Bearer ${lingtai.token}` },
+    })
     expect(new Uint8Array(await avatar.arrayBuffer())).toEqual(new Uint8Array(png))
     expect(avatar.headers.get('content-security-policy')).toMatch(/sandbox/)
     const tag = avatar.headers.get('etag') ?? ''
@@ -98,14 +120,24 @@ describe('importing cards', () => {
     const { character, report } = await importCard(new Uint8Array(file))
     expect(report.map((finding) => finding.code)).toContain('byte_order_mark')
     expect(character.description).toBe(card.data.description)
-    const kept = await lingtai.system.database.query<{ size: number }>("SELECT size FROM contents WHERE media_type = 'application/octet-stream'")
+    const kept = await lingtai.system.database.query<{ size: number }>(
+      "SELECT size FROM contents WHERE media_type = 'application/octet-stream'",
+    )
     expect(kept.map((row) => row.size)).toContain(file.byteLength)
     expect(parseCard(await exported(character.id, 'json-v3')).card.description).toBe(card.data.description)
   })
 
   it('takes a book of thousands of entries in one go', async () => {
-    const entries = Array.from({ length: 3000 }, (_, index) => ({ keys: [`key ${index}`], content: `entry ${index}`, extensions: {}, enabled: true, insertion_order: index }))
-    const { character } = await importCard(JSON.stringify({ spec: 'chara_card_v2', spec_version: '2.0', data: { name: 'Wide', character_book: { entries, extensions: {} } } }))
+    const entries = Array.from({ length: 3000 }, (_, index) => ({
+      keys: [`key ${index}`],
+      content: `entry ${index}`,
+      extensions: {},
+      enabled: true,
+      insertion_order: index,
+    }))
+    const { character } = await importCard(
+      JSON.stringify({ spec: 'chara_card_v2', spec_version: '2.0', data: { name: 'Wide', character_book: { entries, extensions: {} } } }),
+    )
     expect(character.lore_entries).toBe(3000)
     const order = await lingtai.system.database.query<{ list_position: number; content: string }>(
       `SELECT e.list_position, c.body::jsonb ->> 'content' AS content FROM lorebooks b JOIN lore_entries e ON e.lorebook_id = b.id
@@ -159,8 +191,19 @@ describe('accepting, changing, deleting', () => {
 
   it('trusts what the owner wrote, and puts it where they say', async () => {
     const realm = await call<{ id: string }>('POST', '/v1/realms', { kind: 'fiction', name: 'Sea' })
-    const created = await call<CharacterView>('POST', '/v1/characters', { name: 'Own', description: '原创', alternate_greetings: ['a'], realm_id: realm.id })
-    expect(created).toMatchObject({ accepted: true, trust: 'workspace', description: '原创', alternate_greetings: ['a'], realm: { id: realm.id, kind: 'fiction' } })
+    const created = await call<CharacterView>('POST', '/v1/characters', {
+      name: 'Own',
+      description: '原创',
+      alternate_greetings: ['a'],
+      realm_id: realm.id,
+    })
+    expect(created).toMatchObject({
+      accepted: true,
+      trust: 'workspace',
+      description: '原创',
+      alternate_greetings: ['a'],
+      realm: { id: realm.id, kind: 'fiction' },
+    })
   })
 
   it('erases what a deleted character was made of, and shows it no more', async () => {
@@ -182,8 +225,11 @@ describe('accepting, changing, deleting', () => {
   it('pages through the list without gap or double', async () => {
     const whole = await call<{ items: CharacterView[] }>('GET', '/v1/characters?limit=200')
     const seen: string[] = []
-    for (let cursor: string | null = ''; cursor !== null; ) {
-      const page: { items: CharacterView[]; next_cursor: string | null } = await call('GET', `/v1/characters?limit=3${cursor === '' ? '' : `&cursor=${cursor}`}`)
+    for (let cursor: string | null = ''; cursor !== null;) {
+      const page: { items: CharacterView[]; next_cursor: string | null } = await call(
+        'GET',
+        `/v1/characters?limit=3${cursor === '' ? '' : `&cursor=${cursor}`}`,
+      )
       seen.push(...page.items.map((character) => character.id))
       cursor = page.next_cursor
     }

@@ -50,7 +50,7 @@ describe('the kill switch', () => {
 describe('the record, for admins', () => {
   it('pages back through all events without gap or double', async () => {
     const seen: number[] = []
-    for (let before: string | null = ''; before !== null; ) {
+    for (let before: string | null = ''; before !== null;) {
       const page = (await lingtai.call('GET', `/v1/admin/events?limit=3${before === '' ? '' : `&before=${before}`}`)).json() as {
         items: AuditEvent[]
         next_cursor: string | null
@@ -79,7 +79,10 @@ describe('the record, for admins', () => {
 
 describe('owners', () => {
   it('are added with a link that signs them in, their own real realm and a first character', async () => {
-    const { owner, signin_link: link } = (await lingtai.call('POST', '/v1/owners', { body: { name: 'Third' } })).json() as { owner: { id: string }; signin_link: string }
+    const { owner, signin_link: link } = (await lingtai.call('POST', '/v1/owners', { body: { name: 'Third' } })).json() as {
+      owner: { id: string }
+      signin_link: string
+    }
     expect(link.startsWith(`${lingtai.baseUrl}/#signin=`)).toBe(true)
     const session = await lingtai.call('POST', '/v1/session', { token: null, body: { secret: link.split('=')[1] } })
     expect(session.json()).toMatchObject({ owner: { id: owner.id, name: 'Third', role: 'user' } })
@@ -91,7 +94,11 @@ describe('owners', () => {
 
   it('have names of their own', async () => {
     const answer = await lingtai.call('POST', '/v1/owners', { body: { name: 'owner' } })
-    expect([answer.status, (answer.json() as Problem).code, (answer.json() as Problem).errors?.[0]?.path]).toEqual([409, 'conflict', 'name'])
+    expect([answer.status, (answer.json() as Problem).code, (answer.json() as Problem).errors?.[0]?.path]).toEqual([
+      409,
+      'conflict',
+      'name',
+    ])
     const twins = await Promise.all([1, 2, 3].map(() => lingtai.call('POST', '/v1/owners', { body: { name: 'Twin' } })))
     expect(twins.map((twin) => twin.status).toSorted()).toEqual([201, 409, 409])
   })
@@ -111,15 +118,23 @@ describe('worlds', () => {
   })
 
   it('keeps personas with their versions', async () => {
-    const created = (await lingtai.call('POST', '/v1/personas', { body: { name: 'Mara', description: '一个旅人' } })).json() as UserPersonaView
+    const created = (
+      await lingtai.call('POST', '/v1/personas', { body: { name: 'Mara', description: '一个旅人' } })
+    ).json() as UserPersonaView
     expect(await items<UserPersonaView>('/v1/personas')).toEqual([created])
     expect(created).toMatchObject({ name: 'Mara', description: '一个旅人' })
     expect(((await lingtai.call('POST', '/v1/personas', { body: { name: 'Bare' } })).json() as UserPersonaView).description).toBe('')
   })
 
   it('imports a lorebook, for all or for one character', async () => {
-    const file = JSON.stringify({ name: 'Sea', entries: { 0: { uid: 0, key: ['sea'], content: 'grey' }, 1: { uid: 1, key: [' '], content: 'blank' } } })
-    const forAll = (await lingtai.call('POST', '/v1/lorebooks/import', { body: file })).json() as { lorebook: LorebookView; report: { code: string }[] }
+    const file = JSON.stringify({
+      name: 'Sea',
+      entries: { 0: { uid: 0, key: ['sea'], content: 'grey' }, 1: { uid: 1, key: [' '], content: 'blank' } },
+    })
+    const forAll = (await lingtai.call('POST', '/v1/lorebooks/import', { body: file })).json() as {
+      lorebook: LorebookView
+      report: { code: string }[]
+    }
     expect(forAll.lorebook).toMatchObject({ entries: 2, character_id: null })
     expect(forAll.report.map((finding) => finding.code)).toContain('blank_key')
     const [character] = await items<{ id: string; lore_entries: number }>('/v1/characters')

@@ -26,13 +26,16 @@ afterAll(async () => {
 const authorization = (): string => `Bearer ${lingtai.token}`
 
 describe('who may name this server', () => {
-  it.each(['evil.example', 'evil.example:3000', '127.0.0.1.evil.example', '192.168.1.5'])('refuses the host %s on every path', async (host) => {
-    for (const path of ['/', '/v1/session', '/health/live', '/docs', '/assets/index-Ab12Cd34.js']) {
-      const answer = await sendHttp(lingtai.baseUrl + path, { headers: { host, authorization: authorization() } })
-      expect(answer.status, path).toBe(421)
-      expect(Problem.parse(JSON.parse(answer.text))).toMatchObject({ code: 'host_refused', errors: [{ path: 'headers.host' }] })
-    }
-  })
+  it.each(['evil.example', 'evil.example:3000', '127.0.0.1.evil.example', '192.168.1.5'])(
+    'refuses the host %s on every path',
+    async (host) => {
+      for (const path of ['/', '/v1/session', '/health/live', '/docs', '/assets/index-Ab12Cd34.js']) {
+        const answer = await sendHttp(lingtai.baseUrl + path, { headers: { host, authorization: authorization() } })
+        expect(answer.status, path).toBe(421)
+        expect(Problem.parse(JSON.parse(answer.text))).toMatchObject({ code: 'host_refused', errors: [{ path: 'headers.host' }] })
+      }
+    },
+  )
 
   it.each(['localhost', '127.0.0.1:1', '[::1]:3000', 'LOCALHOST'])('takes the host %s', async (host) => {
     expect((await sendHttp(`${lingtai.baseUrl}/v1/session`, { headers: { host, authorization: authorization() } })).status).toBe(200)
@@ -47,7 +50,7 @@ describe('signing in and mutating by cookie', () => {
       headers: { 'content-type': 'application/json', ...headers },
       body: JSON.stringify({ secret }),
     })
-    return { secret, answer, cookie: String(answer.headers['set-cookie']?.[0] ?? '').split(';')[0] ?? '' }
+    return { secret, answer, cookie: answer.headers['set-cookie']?.[0]?.split(';')[0] ?? '' }
   }
   const rename = (cookie: string, headers: Record<string, string> = {}) =>
     sendHttp(`${lingtai.baseUrl}/v1/realms`, {
@@ -60,8 +63,13 @@ describe('signing in and mutating by cookie', () => {
     const { answer } = await signIn()
     expect(answer.status).toBe(200)
     const { port } = new URL(lingtai.baseUrl)
-    expect(answer.headers['set-cookie']?.[0]).toMatch(new RegExp(`^lingtai_session_${port}=[\\w-]{43}; Path=/; Max-Age=25\\d{5}; HttpOnly; SameSite=Strict$`))
-    expect(JSON.parse(answer.text)).toMatchObject({ owner: { id: lingtai.ownerId, role: 'admin' }, instance: { tier: lingtai.tier, model: { demo: true } } })
+    expect(answer.headers['set-cookie']?.[0]).toMatch(
+      new RegExp(`^lingtai_session_${port}=[\\w-]{43}; Path=/; Max-Age=25\\d{5}; HttpOnly; SameSite=Strict$`),
+    )
+    expect(JSON.parse(answer.text)).toMatchObject({
+      owner: { id: lingtai.ownerId, role: 'admin' },
+      instance: { tier: lingtai.tier, model: { demo: true } },
+    })
   })
 
   it('uses a link up, even for twins, and refuses an unknown one', async () => {
@@ -105,7 +113,9 @@ describe('signing in and mutating by cookie', () => {
   })
 
   it('writes down that a session was opened', async () => {
-    const events = (await lingtai.call('GET', `/v1/admin/events?type=session.opened&stream=admin:${lingtai.ownerId}`)).json() as { items: unknown[] }
+    const events = (await lingtai.call('GET', `/v1/admin/events?type=session.opened&stream=admin:${lingtai.ownerId}`)).json() as {
+      items: unknown[]
+    }
     expect(events.items.length).toBeGreaterThan(0)
   })
 })
@@ -129,7 +139,13 @@ describe('what every answer carries', () => {
 
 describe('requests that are none of the documented', () => {
   it('answers unknown routes with 404 and known ones with another method with 405', async () => {
-    for (const path of ['/v1', '/v1/nothing', '/v1/characters/01a22968-84d7-71a4-bf1f-6eeb557de500/nothing', '/health', '/docs/nothing/at/all']) {
+    for (const path of [
+      '/v1',
+      '/v1/nothing',
+      '/v1/characters/01a22968-84d7-71a4-bf1f-6eeb557de500/nothing',
+      '/health',
+      '/docs/nothing/at/all',
+    ]) {
       const answer = await lingtai.call('GET', path)
       expect(answer.status, path).toBe(404)
       expect(Problem.parse(answer.json()).code).toBe('not_found')

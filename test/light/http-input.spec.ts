@@ -34,7 +34,17 @@ async function forEach(calls: readonly DocumentedCall[], check: (call: Documente
   for (const call of calls) await check(call, `${call.method} ${call.path}`)
 }
 
-const hostileIds = ['x', '0', 'null', '..%2f..%2fetc', '%00', '%F0%9F%98%80', '01a22968-84d7-71a4-bf1f-6eeb557de50', "1'%20or%201=1", 'a'.repeat(3000)]
+const hostileIds = [
+  'x',
+  '0',
+  'null',
+  '..%2f..%2fetc',
+  '%00',
+  '%F0%9F%98%80',
+  '01a22968-84d7-71a4-bf1f-6eeb557de50',
+  "1'%20or%201=1",
+  'a'.repeat(3000),
+]
 
 describe('bad input, generated from the document', () => {
   it('documents every route', () => {
@@ -47,7 +57,9 @@ describe('bad input, generated from the document', () => {
       async (call, name) => {
         for (const parameter of Object.keys(call.pathParameters)) {
           const sent = async (id: string): Promise<void> => {
-            const path = call.path.replaceAll(/\{(\w+)\}/g, (_, other: string) => (other === parameter ? id : encodeURIComponent(String(api.sample(call.pathParameters[other] ?? {})))))
+            const path = call.path.replaceAll(/\{(\w+)\}/g, (_, other: string) =>
+              other === parameter ? id : encodeURIComponent(String(api.sample(call.pathParameters[other] ?? {}))),
+            )
             const answer = await send(call, { path: path + api.requiredQuery(call), body: api.sampleBody(call) })
             expectRefused(answer, [400], `${name} with ${parameter}=${id.slice(0, 40)}`)
             expect(Problem.parse(answer.json()).errors?.[0]?.path).toBe(`params.${parameter}`)
@@ -69,9 +81,19 @@ describe('bad input, generated from the document', () => {
       api.calls.filter((call) => Object.keys(call.queryParameters).length > 0),
       async (call, name) => {
         for (const [parameter, { schema }] of Object.entries(call.queryParameters)) {
-          const { type, format, minimum = 0, enum: options } = api.at(schema) as { type?: string; format?: string; minimum?: number; enum?: unknown[] }
+          const {
+            type,
+            format,
+            minimum = 0,
+            enum: options,
+          } = api.at(schema) as { type?: string; format?: string; minimum?: number; enum?: unknown[] }
           const isClosed = type === 'integer' || type === 'number' || format === 'uuid' || options !== undefined
-          const faulty = ['', '%00', `a&${parameter}=b`, ...(isClosed ? ['x', String(minimum - 1), '1.5', '1e99', '99999999999999999999'] : [])]
+          const faulty = [
+            '',
+            '%00',
+            `a&${parameter}=b`,
+            ...(isClosed ? ['x', String(minimum - 1), '1.5', '1e99', '99999999999999999999'] : []),
+          ]
           await Promise.all(
             faulty.map(async (value) => {
               const answer = await send(call, { path: `${api.fill(call)}?${parameter}=${value}`, body: api.sampleBody(call) })
@@ -98,7 +120,11 @@ describe('bad input, generated from the document', () => {
         }
         for (const [property, { type }] of Object.entries(schema.properties ?? {})) {
           for (const value of [{}, [{}], null, type === 'string' ? 17 : 'x', 'nul\0']) {
-            expectRefused(await send(call, { body: { ...fitting, [property]: value } }), [400], `${name} ${property}=${JSON.stringify(value)}`)
+            expectRefused(
+              await send(call, { body: { ...fitting, [property]: value } }),
+              [400],
+              `${name} ${property}=${JSON.stringify(value)}`,
+            )
           }
         }
       },
@@ -120,7 +146,12 @@ describe('bad input, generated from the document', () => {
       api.calls.filter((call) => call.jsonBody !== null),
       async (call, name) => {
         for (const [what, body, statuses] of hostile) expectRefused(await send(call, { body }), statuses, `${name} ${what}`)
-        for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'application/json; charset=utf-16']) {
+        for (const type of [
+          'text/plain',
+          'application/x-www-form-urlencoded',
+          'multipart/form-data; boundary=x',
+          'application/json; charset=utf-16',
+        ]) {
           expectRefused(await send(call, { body: '{}', headers: { 'content-type': type } }), [415], `${name} as ${type}`)
         }
         expectRefused(await send(call, { body: '{}', headers: { 'content-encoding': 'gzip' } }), [415], `${name} packed`)
@@ -147,7 +178,11 @@ describe('bad input, generated from the document', () => {
           expectRefused(await send(call, { body, headers: { 'content-type': 'application/octet-stream' } }), [422], `${name} ${what}`)
         }
         expectRefused(await send(call, { body: 'x', headers: { 'content-type': 'text/html' } }), [415], `${name} as text/html`)
-        expectRefused(await send(call, { body: new Uint8Array(16 * 1024 * 1024 + 1), headers: { 'content-type': 'application/octet-stream' } }), [413], `${name} huge`)
+        expectRefused(
+          await send(call, { body: new Uint8Array(16 * 1024 * 1024 + 1), headers: { 'content-type': 'application/octet-stream' } }),
+          [413],
+          `${name} huge`,
+        )
       },
     )
   })
@@ -156,7 +191,11 @@ describe('bad input, generated from the document', () => {
     const call = api.calls.find(({ path, method }) => path === '/v1/realms' && method === 'POST')
     if (!call) throw new Error('the document lacks POST /v1/realms')
     for (const key of ['', ' ', 'two words', 'x'.repeat(256), 'é']) {
-      expectRefused(await send(call, { body: { kind: 'fiction', name: 'x' }, headers: { 'idempotency-key': key } }), [400], `key ${JSON.stringify(key.slice(0, 20))}`)
+      expectRefused(
+        await send(call, { body: { kind: 'fiction', name: 'x' }, headers: { 'idempotency-key': key } }),
+        [400],
+        `key ${JSON.stringify(key.slice(0, 20))}`,
+      )
     }
   })
 
@@ -164,12 +203,20 @@ describe('bad input, generated from the document', () => {
     for (const call of api.calls.filter(({ jsonBody }) => jsonBody !== null)) {
       const fitting = api.sampleBody(call) as Record<string, unknown>
       await fc.assert(
-        fc.asyncProperty(fc.jsonValue({ noUnicodeString: false, maxDepth: 4 }), fc.string({ unit: 'binary', maxLength: 50 }), async (value, text) => {
-          const names = Object.keys(fitting)
-          const body = JSON.stringify({ ...fitting, ...(typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {}), [names[0] ?? 'a']: text })
-          const answer = await send(call, { body })
-          expect(answer.status, `${call.method} ${call.path} ${body}: ${answer.text.slice(0, 200)}`).toBeLessThan(500)
-        }),
+        fc.asyncProperty(
+          fc.jsonValue({ noUnicodeString: false, maxDepth: 4 }),
+          fc.string({ unit: 'binary', maxLength: 50 }),
+          async (value, text) => {
+            const names = Object.keys(fitting)
+            const body = JSON.stringify({
+              ...fitting,
+              ...(typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {}),
+              [names[0] ?? 'a']: text,
+            })
+            const answer = await send(call, { body })
+            expect(answer.status, `${call.method} ${call.path} ${body}: ${answer.text.slice(0, 200)}`).toBeLessThan(500)
+          },
+        ),
         { numRuns: 8, seed: 7 },
       )
     }

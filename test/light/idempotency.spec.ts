@@ -90,7 +90,10 @@ describe('the same key with the same request', () => {
   it('answers nothing again where there was nothing to say', async () => {
     const character = (await lingtai.call('POST', '/v1/characters', { body: { name: 'Gone' } })).json() as CharacterView
     const key = randomUUID()
-    const statuses = [await keyed('DELETE', `/v1/characters/${character.id}`, key), await keyed('DELETE', `/v1/characters/${character.id}`, key)]
+    const statuses = [
+      await keyed('DELETE', `/v1/characters/${character.id}`, key),
+      await keyed('DELETE', `/v1/characters/${character.id}`, key),
+    ]
     expect(statuses.map((answer) => answer.status)).toEqual([204, 204])
     expect((await keyed('DELETE', `/v1/characters/${character.id}`, randomUUID())).status).toBe(404)
   })
@@ -126,7 +129,9 @@ describe('a key', () => {
     expect((await keyed('POST', '/v1/personas', key, { body })).status).toBe(201)
     const realm = { kind: 'fiction', name: 'Shared' }
     expect((await keyed('POST', '/v1/realms', key, { body: realm })).status).toBe(201)
-    expect((await keyed('POST', '/v1/realms', key, { body: realm, token: lingtai.ownerBToken })).headers.get('idempotency-replayed')).toBeNull()
+    expect(
+      (await keyed('POST', '/v1/realms', key, { body: realm, token: lingtai.ownerBToken })).headers.get('idempotency-replayed'),
+    ).toBeNull()
     expect(count(await realmNames(lingtai.ownerBToken), 'Shared')).toBe(1)
   })
 

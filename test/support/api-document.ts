@@ -40,9 +40,13 @@ export class ApiReader {
           path,
           operation,
           scope: operation['x-scope'] ?? null,
-          pathParameters: Object.fromEntries(operation.parameters.flatMap(({ in: where, name, schema }) => (where === 'path' ? [[name, schema]] : []))),
+          pathParameters: Object.fromEntries(
+            operation.parameters.flatMap(({ in: where, name, schema }) => (where === 'path' ? [[name, schema]] : [])),
+          ),
           queryParameters: Object.fromEntries(
-            operation.parameters.flatMap(({ in: where, name, schema, required }) => (where === 'query' ? [[name, { schema, required }]] : [])),
+            operation.parameters.flatMap(({ in: where, name, schema, required }) =>
+              where === 'query' ? [[name, { schema, required }]] : [],
+            ),
           ),
           bodyTypes: Object.keys(content),
           jsonBody: json ? json.schema : null,
@@ -62,7 +66,15 @@ export class ApiReader {
 
   /** A value that fits: required members only, the smallest of each. */
   sample(schema: Schema): unknown {
-    const { type, ...at } = this.at(schema) as Schema & { type?: string; anyOf?: Schema[]; oneOf?: Schema[]; enum?: unknown[]; properties?: Record<string, Schema>; required?: string[] }
+    const { type, ...at } = this.at(schema) as Schema & {
+      type?: string
+      anyOf?: Schema[]
+      oneOf?: Schema[]
+      enum?: unknown[]
+      properties?: Record<string, Schema>
+      required?: string[]
+      pattern?: string
+    }
     if ('const' in at) return at['const']
     if (at.enum) return at.enum[0]
     const alternatives = at.anyOf ?? at.oneOf
@@ -80,18 +92,26 @@ export class ApiReader {
       case 'null':
         return null
       default:
-        return at['format'] === 'uuid' ? crypto.randomUUID() : String(at['pattern'] ?? '').includes('a-z_') ? 'word' : 'x'.repeat(Math.max(1, Number(at['minLength'] ?? 1)))
+        return at['format'] === 'uuid'
+          ? crypto.randomUUID()
+          : at.pattern?.includes('a-z_')
+            ? 'word'
+            : 'x'.repeat(Math.max(1, Number(at['minLength'] ?? 1)))
     }
   }
 
   /** The path with every parameter filled in; `ids` by name, a fresh id or the first enum value where left out. */
   fill(call: DocumentedCall, ids: Readonly<Record<string, string>> = {}): string {
-    return call.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(ids[name] ?? String(this.sample(call.pathParameters[name] ?? {}))))
+    return call.path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
+      encodeURIComponent(ids[name] ?? String(this.sample(call.pathParameters[name] ?? {}))),
+    )
   }
 
   /** `?a=b` with the required query parameters. */
   requiredQuery(call: DocumentedCall): string {
-    const pairs = Object.entries(call.queryParameters).flatMap(([name, { schema, required }]) => (required ? [`${name}=${encodeURIComponent(String(this.sample(schema)))}`] : []))
+    const pairs = Object.entries(call.queryParameters).flatMap(([name, { schema, required }]) =>
+      required ? [`${name}=${encodeURIComponent(String(this.sample(schema)))}`] : [],
+    )
     return pairs.length === 0 ? '' : `?${pairs.join('&')}`
   }
 

@@ -5,7 +5,10 @@ import { connect } from 'node:net'
 export type RawAnswer = { status: number; headers: Record<string, string | string[] | undefined>; text: string }
 
 /** One request with exactly these headers (Host included, where it is named). */
-export function sendHttp(url: string, options: { method?: string; headers?: Record<string, string>; body?: string } = {}): Promise<RawAnswer> {
+export function sendHttp(
+  url: string,
+  options: { method?: string; headers?: Record<string, string>; body?: string } = {},
+): Promise<RawAnswer> {
   return new Promise((resolve, reject) => {
     const outgoing = request(url, { method: options.method ?? 'GET', headers: options.headers ?? {}, agent: false }, (incoming) => {
       let text = ''

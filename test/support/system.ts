@@ -66,7 +66,9 @@ export async function startTestSystem(options: TestSystemOptions = {}): Promise<
     PORT: '0',
     LINGTAI_HOME: store.home,
     ...store.environment,
-    ...(options.model === undefined ? {} : { OPENAI_BASE_URL: options.model, LINGTAI_MODEL: options.modelName ?? 'test-model', OPENAI_API_KEY: 'test-key' }),
+    ...(options.model === undefined
+      ? {}
+      : { OPENAI_BASE_URL: options.model, LINGTAI_MODEL: options.modelName ?? 'test-model', OPENAI_API_KEY: 'test-key' }),
     ...options.environment,
   })
   const system = await composeSystem({
@@ -78,7 +80,13 @@ export async function startTestSystem(options: TestSystemOptions = {}): Promise<
   await system.lifecycle.startWork(config.role)
   const ownerB = await system.identity.owners.create({ name: `second-${randomUUID()}`, role: 'user', actor: 'owner' })
   const tokenWith = async (scopes: readonly TokenScope[], ownerId = system.firstOwner.id): Promise<string> => {
-    const { token } = await system.identity.tokens.create({ ownerId, name: 'test', scopes, grantable: new Set(everyScope), actor: 'operator' })
+    const { token } = await system.identity.tokens.create({
+      ownerId,
+      name: 'test',
+      scopes,
+      grantable: new Set(everyScope),
+      actor: 'operator',
+    })
     if (token === null) throw new Error('a fresh token is shown')
     return token
   }

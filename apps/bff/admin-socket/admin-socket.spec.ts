@@ -24,7 +24,8 @@ const echo: HandleAdminRequest = async ({ verb, options }, note) => {
   return { value: `${verb} ${options['name'] ?? ''}`, ok: true }
 }
 
-const ask = async (notes: string[] = [], at = home) => callAdminSocket(at, { verb: 'token', options: { name: '青' } }, (note) => notes.push(note))
+const ask = async (notes: string[] = [], at = home) =>
+  callAdminSocket(at, { verb: 'token', options: { name: '青' } }, (note) => notes.push(note))
 
 describe('the admin socket', () => {
   it('answers a command, notes first', async () => {
@@ -69,17 +70,20 @@ describe('the admin socket', () => {
     expect(findAdminSocket(deep)).toBeNull()
   })
 
-  it.each(['nonsense\n', '{"verb":1}\n', `{"verb":"token","options":{"name":"${'x'.repeat(2000)}"}}\n`])('refuses what is no request', async (line) => {
-    running = await serveAdminSocket({ home, handle: () => Promise.reject(new Error('must not be reached')) })
-    const reply = await new Promise<string>((resolve, reject) => {
-      const socket = connect(adminSocketPath(home), () => socket.write(line))
-      let text = ''
-      socket.on('data', (piece) => (text += String(piece)))
-      socket.on('end', () => resolve(text))
-      socket.on('error', reject)
-    })
-    expect(JSON.parse(reply)).toMatchObject({ isUsage: true })
-  })
+  it.each(['nonsense\n', '{"verb":1}\n', `{"verb":"token","options":{"name":"${'x'.repeat(2000)}"}}\n`])(
+    'refuses what is no request',
+    async (line) => {
+      running = await serveAdminSocket({ home, handle: () => Promise.reject(new Error('must not be reached')) })
+      const reply = await new Promise<string>((resolve, reject) => {
+        const socket = connect(adminSocketPath(home), () => socket.write(line))
+        let text = ''
+        socket.on('data', (piece) => (text += String(piece)))
+        socket.on('end', () => resolve(text))
+        socket.on('error', reject)
+      })
+      expect(JSON.parse(reply)).toMatchObject({ isUsage: true })
+    },
+  )
 
   it('closes although a command still waits', async () => {
     const reached = Promise.withResolvers<void>()

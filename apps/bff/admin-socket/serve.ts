@@ -11,7 +11,13 @@ export type HandleAdminRequest = (request: AdminRequest, note: (text: string) =>
 const SILENT_AFTER_MS = 10_000
 
 /** Lets commands of the same user reach this server (decision 2): whoever may open the socket's folder may do what an operator may. */
-export async function serveAdminSocket({ home, handle }: { home: string; handle: HandleAdminRequest }): Promise<{ close: () => Promise<void> }> {
+export async function serveAdminSocket({
+  home,
+  handle,
+}: {
+  home: string
+  handle: HandleAdminRequest
+}): Promise<{ close: () => Promise<void> }> {
   const { path, remove } = makeAdminSocketPath(home)
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {

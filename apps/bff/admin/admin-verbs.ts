@@ -23,11 +23,19 @@ export { UsageError }
 const token: AdminVerb = {
   usage: 'token --name NAME [--owner NAME] [--scopes read,write,approve,admin]   prints a fresh API token',
   run: async ({ system }, { name, owner: ownerName, scopes: scopeList }) => {
-    if (name === undefined || name === '' || name.length > 120) throw new UsageError('--name is needed: up to 120 characters by which you know the token again')
+    if (name === undefined || name === '' || name.length > 120)
+      throw new UsageError('--name is needed: up to 120 characters by which you know the token again')
     const owner = await ownerOf(system, ownerName)
     // A token at the operator's hand can do what its owner can, but approving is asked for by name (decision 35).
-    const scopes = scopeList === undefined ? [...sessionScopes(owner.role)].filter((scope) => scope !== 'approve') : scopeList.split(',').map(scopeOf)
-    const created = await system.identity.tokens.create({ ownerId: owner.id, name, scopes, grantable: sessionScopes(owner.role), actor: 'operator' })
+    const scopes =
+      scopeList === undefined ? [...sessionScopes(owner.role)].filter((scope) => scope !== 'approve') : scopeList.split(',').map(scopeOf)
+    const created = await system.identity.tokens.create({
+      ownerId: owner.id,
+      name,
+      scopes,
+      grantable: sessionScopes(owner.role),
+      actor: 'operator',
+    })
     return { value: created.token ?? '', ok: true }
   },
 }
@@ -52,7 +60,10 @@ const migrate: AdminVerb = {
 export const adminVerbs: Readonly<Record<string, AdminVerb>> = { token, signin, verify, replay, migrate }
 
 /** Runs a verb. Throws UsageError for one that is unknown or lacks an option. */
-export async function runVerb(context: AdminContext, { verb, options }: { verb: string; options: Readonly<Record<string, string>> }): Promise<VerbAnswer> {
+export async function runVerb(
+  context: AdminContext,
+  { verb, options }: { verb: string; options: Readonly<Record<string, string>> },
+): Promise<VerbAnswer> {
   const found = Object.hasOwn(adminVerbs, verb) ? adminVerbs[verb] : undefined
   if (!found) throw new UsageError(`${verb} is no command; there are ${Object.keys(adminVerbs).join(', ')}`)
   return found.run(context, options)

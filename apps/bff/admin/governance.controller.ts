@@ -49,7 +49,14 @@ export class GovernanceController {
     return this.killSwitch.lift({ scope: params.scope, scopeId: params.id, by: principal.ownerId })
   }
 
-  @ApiRoute({ method: 'GET', path: '/v1/admin/outbox', summary: 'Jobs, newest first', access: 'admin', query: PageQuery, answer: OutboxPage })
+  @ApiRoute({
+    method: 'GET',
+    path: '/v1/admin/outbox',
+    summary: 'Jobs, newest first',
+    access: 'admin',
+    query: PageQuery,
+    answer: OutboxPage,
+  })
   outbox(@Input() { query }: { query: z.output<typeof PageQuery> }): Promise<z.output<typeof OutboxPage>> {
     return this.audit.outbox({ limit: query.limit, after: idCursor(query.cursor) })
   }

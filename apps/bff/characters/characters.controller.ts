@@ -32,8 +32,17 @@ type Own = { principal: Principal; params: { id: string } }
 export class CharactersController {
   constructor(private readonly characters: CharactersService) {}
 
-  @ApiRoute({ method: 'GET', path: '/v1/characters', summary: 'Your characters, oldest first', access: 'read', query: PageQuery, answer: CharacterPage })
-  list(@Input() { principal, query }: { principal: Principal; query: z.output<typeof PageQuery> }): Promise<z.output<typeof CharacterPage>> {
+  @ApiRoute({
+    method: 'GET',
+    path: '/v1/characters',
+    summary: 'Your characters, oldest first',
+    access: 'read',
+    query: PageQuery,
+    answer: CharacterPage,
+  })
+  list(
+    @Input() { principal, query }: { principal: Principal; query: z.output<typeof PageQuery> },
+  ): Promise<z.output<typeof CharacterPage>> {
     return this.characters.list(principal.ownerId, { limit: query.limit, after: idCursor(query.cursor) })
   }
 

@@ -4,7 +4,10 @@ import { parseArguments } from './arguments.ts'
 
 describe('the command line', () => {
   it('reads a verb and its options, in both spellings', () => {
-    expect(parseArguments(['token', '--name', 'my laptop', '--scopes=read,write'])).toEqual({ verb: 'token', options: { name: 'my laptop', scopes: 'read,write' } })
+    expect(parseArguments(['token', '--name', 'my laptop', '--scopes=read,write'])).toEqual({
+      verb: 'token',
+      options: { name: 'my laptop', scopes: 'read,write' },
+    })
     expect(parseArguments(['verify'])).toEqual({ verb: 'verify', options: {} })
     expect(parseArguments(['token', '--name='])).toEqual({ verb: 'token', options: { name: '' } })
   })

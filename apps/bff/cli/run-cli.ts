@@ -69,7 +69,10 @@ async function runHere(config: Config, request: Request, output: CliOutput): Pro
 }
 
 /** A verb's answer, its usage errors told rather than thrown. */
-export async function answerVerb(context: { system: System; baseUrl: string; note: (text: string) => void }, request: Request): Promise<AdminAnswer> {
+export async function answerVerb(
+  context: { system: System; baseUrl: string; note: (text: string) => void },
+  request: Request,
+): Promise<AdminAnswer> {
   try {
     return await runVerb(context, request)
   } catch (error) {

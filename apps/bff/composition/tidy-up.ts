@@ -19,7 +19,8 @@ export function tidyUp({ foundation, tasks }: { foundation: Foundation; tasks: r
       }
       const tidy = async (): Promise<void> => {
         const results = await Promise.allSettled(tasks.map((task) => task()))
-        for (const result of results) if (result.status === 'rejected') logger.warn({ err: result.reason as unknown }, 'tidying up failed; it is tried again')
+        for (const result of results)
+          if (result.status === 'rejected') logger.warn({ err: result.reason as unknown }, 'tidying up failed; it is tried again')
       }
       plan()
       return async () => {

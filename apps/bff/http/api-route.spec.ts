@@ -20,7 +20,15 @@ class ThingsController {
 
 describe('declaring a route', () => {
   it('finds every declared route of a controller, with what follows from it', () => {
-    expect(routesOf([ThingsController]).map(({ method, path, status, isMutation, idempotent }) => ({ method, path, status, isMutation, idempotent }))).toEqual([
+    expect(
+      routesOf([ThingsController]).map(({ method, path, status, isMutation, idempotent }) => ({
+        method,
+        path,
+        status,
+        isMutation,
+        idempotent,
+      })),
+    ).toEqual([
       { method: 'GET', path: '/v1/things/{id}', status: 200, isMutation: false, idempotent: false },
       { method: 'DELETE', path: '/v1/things/{id}', status: 204, isMutation: true, idempotent: true },
     ])

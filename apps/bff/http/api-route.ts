@@ -154,4 +154,6 @@ export function routesOf(controllers: readonly { prototype: object }[]): RouteDe
 }
 
 /** The parsed input of the route: see RouteInput. */
-export const Input = createParamDecorator((_: unknown, context: ExecutionContext) => stateOf(context.switchToHttp().getRequest<Request>()).input)
+export const Input = createParamDecorator(
+  (_: unknown, context: ExecutionContext) => stateOf(context.switchToHttp().getRequest<Request>()).input,
+)

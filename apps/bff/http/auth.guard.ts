@@ -62,9 +62,13 @@ export class AuthGuard implements CanActivate {
     if (route.isMutation && principal.credential.kind === 'session') checkOrigin(request)
     this.#limitOwner(principal, response)
     if (!allows(principal, route.access)) {
-      throw new LingtaiError('forbidden_scope', `This needs the scope ${route.access}${route.access === 'admin' ? ' and the role admin' : ''}.`, {
-        data: { scope: route.access },
-      })
+      throw new LingtaiError(
+        'forbidden_scope',
+        `This needs the scope ${route.access}${route.access === 'admin' ? ' and the role admin' : ''}.`,
+        {
+          data: { scope: route.access },
+        },
+      )
     }
     return true
   }

@@ -16,7 +16,11 @@ const nested = (levels: number): unknown => JSON.parse('['.repeat(levels) + ']'.
 
 describe('cleaning what comes in', () => {
   it('makes lone surrogates well-formed, in values and in keys, and leaves pairs alone', () => {
-    expect(cleanJson({ a: 'x\ud800y', list: ['\udc00', '😀'], 'k\ud800': 1 })).toEqual({ a: 'x\ufffdy', list: ['\ufffd', '😀'], 'k\ufffd': 1 })
+    expect(cleanJson({ a: 'x\ud800y', list: ['\udc00', '😀'], 'k\ud800': 1 })).toEqual({
+      a: 'x\ufffdy',
+      list: ['\ufffd', '😀'],
+      'k\ufffd': 1,
+    })
   })
 
   it('refuses a NUL wherever it stands, and says where', () => {

@@ -8,7 +8,10 @@ import type { Bind } from '#infra/config/config'
  */
 export function isKnownHost(header: string | undefined, bind: Bind): boolean {
   const match = /^(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(?::\d{1,5})?$/i.exec(header ?? '')
-  const host = match?.[1]?.toLowerCase().replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '')
+  const host = match?.[1]
+    ?.toLowerCase()
+    .replace(/^\[(.*)\]$/, '$1')
+    .replace(/\.$/, '')
   if (host === undefined || host === '') return false
   return isLoopback(host) || bind.hosts.includes(host) || (bind.beyondLoopback && isIP(host) !== 0)
 }

@@ -59,7 +59,9 @@ export class Idempotency {
       })
       if (earlier) {
         if (!timingSafeEqual(earlier.bodyHash, hashOf(earlier.salt, call.content))) {
-          throw new LingtaiError('idempotency_mismatch', undefined, { errors: [{ path: 'headers.idempotency-key', message: 'was used with another request' }] })
+          throw new LingtaiError('idempotency_mismatch', undefined, {
+            errors: [{ path: 'headers.idempotency-key', message: 'was used with another request' }],
+          })
         }
         return { kept: earlier.kept }
       }

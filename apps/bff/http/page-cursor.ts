@@ -4,6 +4,7 @@ import { Id, LingtaiError } from '#contracts'
 export function idCursor(cursor: string | undefined): string | null {
   if (cursor === undefined) return null
   const parsed = Id.safeParse(cursor.toLowerCase())
-  if (!parsed.success) throw new LingtaiError('validation_failed', undefined, { errors: [{ path: 'query.cursor', message: 'is no cursor of this list' }] })
+  if (!parsed.success)
+    throw new LingtaiError('validation_failed', undefined, { errors: [{ path: 'query.cursor', message: 'is no cursor of this list' }] })
   return parsed.data
 }

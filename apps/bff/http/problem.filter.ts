@@ -24,10 +24,16 @@ export class ProblemFilter implements ExceptionFilter {
     const state = stateOf(request)
     const known = asLingtaiError(caught)
     const allowed = known.code === 'not_found' && state.route === null ? this.#methodsOf(request.path) : []
-    const error = allowed.length > 0 ? new LingtaiError('method_not_allowed', `${request.method} is not allowed here; ${allowed.join(', ')} is.`) : known
+    const error =
+      allowed.length > 0
+        ? new LingtaiError('method_not_allowed', `${request.method} is not allowed here; ${allowed.join(', ')} is.`)
+        : known
     const problem = problemOf(error, state.traceId)
     if (problem.status >= 500) {
-      this.#logger.error({ trace_id: state.traceId, method: request.method, route: state.route, code: error.code, err: error.cause ?? caught }, 'request failed')
+      this.#logger.error(
+        { trace_id: state.traceId, method: request.method, route: state.route, code: error.code, err: error.cause ?? caught },
+        'request failed',
+      )
     }
     if (response.headersSent) {
       // A stream that has begun cannot turn into a problem: it is cut, and its reader resumes.

@@ -6,9 +6,18 @@ const codeOf = (error: unknown): string => asLingtaiError(error).code
 
 describe('errors as problems', () => {
   it('keeps a refusal with its fields and data', () => {
-    const problem = problemOf(new LingtaiError('edit_forks', 'No.', { errors: [{ path: 'text', message: 'm' }], data: { invariant: 'M2' } }), 'trace')
+    const problem = problemOf(
+      new LingtaiError('edit_forks', 'No.', { errors: [{ path: 'text', message: 'm' }], data: { invariant: 'M2' } }),
+      'trace',
+    )
     expect(Problem.parse(problem)).toEqual(problem)
-    expect(problem).toMatchObject({ status: 409, code: 'edit_forks', detail: 'No.', errors: [{ path: 'text', message: 'm' }], data: { invariant: 'M2' } })
+    expect(problem).toMatchObject({
+      status: 409,
+      code: 'edit_forks',
+      detail: 'No.',
+      errors: [{ path: 'text', message: 'm' }],
+      data: { invariant: 'M2' },
+    })
   })
 
   it('says nothing of an unknown error', () => {

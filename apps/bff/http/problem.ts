@@ -20,7 +20,18 @@ export function problemOf(error: LingtaiError, traceId: string): Problem {
 
 /** Database answers that mean "try again shortly": no connection, no free one, serialisation, deadlock, shutting down. */
 const passingPrismaCodes: ReadonlySet<string> = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P2024', 'P2028', 'P2034', 'P2037'])
-const passingSqlStates: ReadonlySet<string> = new Set(['40001', '40P01', '53300', '57P01', '57P02', '57P03', '08000', '08003', '08006', '08001'])
+const passingSqlStates: ReadonlySet<string> = new Set([
+  '40001',
+  '40P01',
+  '53300',
+  '57P01',
+  '57P02',
+  '57P03',
+  '08000',
+  '08003',
+  '08006',
+  '08001',
+])
 const passingSystemCodes: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ENOENT'])
 
 /** What the triggers of the schema refuse, where a service did not see it coming (prisma/migrations, LT0xx). */
@@ -40,7 +51,8 @@ export function asLingtaiError(error: unknown): LingtaiError {
   if (status !== undefined && status < 500) return fromStatus(status, error)
   const state = sqlStateOf(error)
   const prismaCode = codeOf(error)
-  if (prismaCode === 'P2002' || state === '23505') return new LingtaiError('conflict', undefined, { errors: [{ path: 'body', message: 'exists already' }], cause: error })
+  if (prismaCode === 'P2002' || state === '23505')
+    return new LingtaiError('conflict', undefined, { errors: [{ path: 'body', message: 'exists already' }], cause: error })
   const refusal = state === undefined ? undefined : triggerStates[state]
   if (refusal !== undefined) return new LingtaiError(refusal, undefined, { cause: error })
   if (isPassing({ state, code: prismaCode })) return new LingtaiError('unavailable', undefined, { cause: error })

@@ -13,7 +13,9 @@ const server = createServer((incoming, outgoing) => {
     ({ value }) => outgoing.end(JSON.stringify({ value })),
     (error: unknown) => {
       incoming.resume()
-      outgoing.end(JSON.stringify(error instanceof LingtaiError ? { code: error.code, path: error.errors[0]?.path } : { crash: String(error) }))
+      outgoing.end(
+        JSON.stringify(error instanceof LingtaiError ? { code: error.code, path: error.errors[0]?.path } : { crash: String(error) }),
+      )
     },
   )
 })
@@ -21,7 +23,10 @@ const server = createServer((incoming, outgoing) => {
 beforeAll(() => new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve)))
 afterAll(() => new Promise((resolve) => void server.close(resolve)))
 
-function send(pieces: readonly (string | Uint8Array)[], headers: OutgoingHttpHeaders = { 'content-type': 'application/json' }): Promise<unknown> {
+function send(
+  pieces: readonly (string | Uint8Array)[],
+  headers: OutgoingHttpHeaders = { 'content-type': 'application/json' },
+): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const { port } = server.address() as AddressInfo
     const outgoing = request({ port, host: '127.0.0.1', method: 'POST', headers, agent: false }, (incoming: IncomingMessage) => {

@@ -59,7 +59,10 @@ function checkType(request: IncomingMessage, types: readonly string[]): void {
   }
   const [type = '', ...parameters] = (request.headers['content-type'] ?? '').split(';').map((part) => part.trim().toLowerCase())
   if (!types.includes(type)) refuseType('headers.content-type', `must be ${types.join(' or ')}`)
-  const charset = parameters.find((parameter) => parameter.startsWith('charset='))?.slice('charset='.length).replaceAll('"', '')
+  const charset = parameters
+    .find((parameter) => parameter.startsWith('charset='))
+    ?.slice('charset='.length)
+    .replaceAll('"', '')
   if (charset !== undefined && charset !== 'utf-8' && charset !== 'utf8') refuseType('headers.content-type', 'must be in UTF-8')
 }
 

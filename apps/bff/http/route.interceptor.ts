@@ -76,12 +76,25 @@ export class RouteInterceptor implements NestInterceptor {
     return this.#answer({ route, request, response, answer })
   }
 
-  async #rebuild(context: ExecutionContext, { route, input, kept }: { route: RouteDefinition; input: Input; kept: KeptIds | null }): Promise<unknown> {
+  async #rebuild(
+    context: ExecutionContext,
+    { route, input, kept }: { route: RouteDefinition; input: Input; kept: KeptIds | null },
+  ): Promise<unknown> {
     if (!route.rebuild || kept === null) return undefined
     return route.rebuild(this.#controllerOf(context.getClass()), input, kept)
   }
 
-  #answer({ route, request, response, answer }: { route: RouteDefinition; request: Request; response: Response; answer: unknown }): unknown {
+  #answer({
+    route,
+    request,
+    response,
+    answer,
+  }: {
+    route: RouteDefinition
+    request: Request
+    response: Response
+    answer: unknown
+  }): unknown {
     if (route.answer instanceof z.ZodType) {
       if (this.#checksAnswers) route.answer.parse(answer)
       return answer
@@ -119,7 +132,9 @@ function lowerCased(params: Request['params']): Record<string, string> {
 function givenQuery(request: Request, schema: z.ZodType): unknown {
   const given = cleanJson({ ...request.query }, 'query') as Record<string, unknown>
   const known = schema instanceof z.ZodObject ? Object.keys(schema.shape) : []
-  const errors = known.filter((name) => given[name] === '').map((name) => ({ path: `query.${name}`, message: 'must not be empty; leave it out' }))
+  const errors = known
+    .filter((name) => given[name] === '')
+    .map((name) => ({ path: `query.${name}`, message: 'must not be empty; leave it out' }))
   if (errors.length > 0) throw new LingtaiError('validation_failed', undefined, { errors })
   return given
 }
@@ -138,6 +153,7 @@ function idParams(path: string): z.ZodType {
 function idempotencyKeyOf(request: Request): string | undefined {
   const header = request.headers['idempotency-key']
   if (header === undefined) return undefined
-  if (Array.isArray(header)) throw new LingtaiError('validation_failed', undefined, { errors: [{ path: 'headers.idempotency-key', message: 'must be given once' }] })
+  if (Array.isArray(header))
+    throw new LingtaiError('validation_failed', undefined, { errors: [{ path: 'headers.idempotency-key', message: 'must be given once' }] })
   return parseInput(IdempotencyKey, header, 'headers.idempotency-key')
 }

@@ -25,7 +25,7 @@ export function attachment(name: string): string {
   const safe = name
     .toWellFormed()
     // What file systems refuse, and control characters.
-    .replaceAll(/[\u0000-\u001f\u007f/\\:*?"<>|]/g, '_')
+    .replaceAll(/[\p{Cc}/\\:*?"<>|]/gu, '_')
     .slice(0, 150)
     .toWellFormed()
   const ascii = safe.replaceAll(/[^\u0020-\u007e]/g, '_')

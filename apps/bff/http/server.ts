@@ -132,7 +132,9 @@ function answerGarbage(error: NodeJS.ErrnoException, socket: Duplex): void {
     return
   }
   const status = garbageStatus[error.code ?? ''] ?? '400 Bad Request'
-  const refusal = new LingtaiError('malformed_body', 'This is no HTTP request that can be read.', { errors: [{ path: 'request', message: 'cannot be read' }] })
+  const refusal = new LingtaiError('malformed_body', 'This is no HTTP request that can be read.', {
+    errors: [{ path: 'request', message: 'cannot be read' }],
+  })
   const body = JSON.stringify({ ...problemOf(refusal, ''), status: Number(status.slice(0, 3)) })
   const headers = ['Content-Type: application/problem+json', `Content-Length: ${Buffer.byteLength(body)}`, 'Connection: close']
   socket.end(`HTTP/1.1 ${status}\r\n${headers.join('\r\n')}\r\n\r\n${body}`)

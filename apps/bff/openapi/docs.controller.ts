@@ -23,7 +23,13 @@ const DocsAsset = z.object({ file: z.string().regex(/^[a-z-]{1,40}\.(css|js|png)
 export class DocsController {
   constructor(private readonly document: ApiDocument) {}
 
-  @ApiRoute({ method: 'GET', path: '/docs/openapi.json', summary: 'The API as an OpenAPI 3.1 document', access: 'public', answer: z.record(z.string(), z.unknown()) })
+  @ApiRoute({
+    method: 'GET',
+    path: '/docs/openapi.json',
+    summary: 'The API as an OpenAPI 3.1 document',
+    access: 'public',
+    answer: z.record(z.string(), z.unknown()),
+  })
   async openApi(): Promise<Record<string, unknown>> {
     return this.document.value
   }

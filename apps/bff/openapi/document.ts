@@ -53,10 +53,18 @@ export function openApiDocument({ routes, version }: { routes: readonly RouteDef
       schemas: schemas.components,
       securitySchemes: {
         token: { type: 'http', scheme: 'bearer', description: 'An API token, beginning with lt_.' },
-        session: { type: 'apiKey', in: 'cookie', name: 'lingtai_session_<port>', description: 'The page’s session; mutations also need the page’s Origin.' },
+        session: {
+          type: 'apiKey',
+          in: 'cookie',
+          name: 'lingtai_session_<port>',
+          description: 'The page’s session; mutations also need the page’s Origin.',
+        },
       },
       responses: {
-        Problem: { description: `A refusal. Codes: ${Object.keys(errorCodes).join(', ')}.`, content: { 'application/problem+json': { schema: problem } } },
+        Problem: {
+          description: `A refusal. Codes: ${Object.keys(errorCodes).join(', ')}.`,
+          content: { 'application/problem+json': { schema: problem } },
+        },
       },
     },
   }
@@ -85,26 +93,36 @@ function tagOf(path: string): string {
 
 /** `getCharactersId`, `postCharactersImport`: stable names for generated clients. */
 function operationIdOf({ method, path }: RouteDefinition): string {
-  const words = path.replace(/^\/v1\//, '/').split(/[^A-Za-z0-9]+/).filter((word) => word !== '')
+  const words = path
+    .replace(/^\/v1\//, '/')
+    .split(/[^A-Za-z0-9]+/)
+    .filter((word) => word !== '')
   return method.toLowerCase() + words.map((word) => word.slice(0, 1).toUpperCase() + word.slice(1)).join('')
 }
 
 function parametersOf(route: RouteDefinition, schemas: SchemaCollection): Parameter[] {
   const params = route.params ? propertiesOf(schemas.add(route.params, 'input')) : undefined
-  const inPath = [...route.path.matchAll(/\{(\w+)\}/g)].map(
-    ([, name = '']): Parameter => ({ name, in: 'path', required: true, schema: params?.properties[name] ?? schemas.add(Id, 'input') }),
-  )
+  const inPath = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name = '']): Parameter => ({
+    name,
+    in: 'path',
+    required: true,
+    schema: params?.properties[name] ?? schemas.add(Id, 'input'),
+  }))
   const query = route.query ? propertiesOf(schemas.add(route.query, 'input')) : { properties: {}, required: [] }
-  const inQuery = Object.entries(query.properties).map(
-    ([name, schema]): Parameter => ({ name, in: 'query', required: query.required.includes(name), schema }),
-  )
+  const inQuery = Object.entries(query.properties).map(([name, schema]): Parameter => ({
+    name,
+    in: 'query',
+    required: query.required.includes(name),
+    schema,
+  }))
   const key: Parameter[] = route.idempotent
     ? [
         {
           name: 'Idempotency-Key',
           in: 'header',
           required: false,
-          description: 'The same key with the same request acts once and answers the same for 24 hours; with another request it is refused.',
+          description:
+            'The same key with the same request acts once and answers the same for 24 hours; with another request it is refused.',
           schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[!-~]+$' },
         },
       ]
@@ -135,7 +153,8 @@ function responsesOf(route: RouteDefinition, schemas: SchemaCollection): Record<
 }
 
 function successOf({ answer }: RouteDefinition, schemas: SchemaCollection): unknown {
-  if (answer instanceof z.ZodType) return { description: 'Done.', content: { 'application/json': { schema: schemas.add(answer, 'output') } } }
+  if (answer instanceof z.ZodType)
+    return { description: 'Done.', content: { 'application/json': { schema: schemas.add(answer, 'output') } } }
   switch (answer.kind) {
     case 'no_content':
       return { description: 'Done; there is nothing to say.' }

@@ -13,7 +13,11 @@ export class SchemaCollection {
 
   /** The schema of a body or parameter as it is sent (`input`) or of an answer (`output`). */
   add(schema: z.ZodType, io: 'input' | 'output'): JsonSchema {
-    const { $defs = {}, $schema: _, ...root } = z.toJSONSchema(schema, { io, unrepresentable: 'any', override: openAnswers(io) }) as JsonSchema & {
+    const {
+      $defs = {},
+      $schema: _,
+      ...root
+    } = z.toJSONSchema(schema, { io, unrepresentable: 'any', override: openAnswers(io) }) as JsonSchema & {
       $defs?: Record<string, JsonSchema>
     }
     const names = new Map(Object.entries($defs).map(([id, definition]) => [id, this.#nameFor(id, definition, io)]))

@@ -22,7 +22,11 @@ export class HttpMetrics {
       buckets: [0.005, 0.02, 0.1, 0.5, 2, 10, 60],
       registers,
     })
-    this.#inFlight = new Gauge({ name: 'lingtai_http_requests_in_flight', help: 'Requests being served now, streams among them.', registers })
+    this.#inFlight = new Gauge({
+      name: 'lingtai_http_requests_in_flight',
+      help: 'Requests being served now, streams among them.',
+      registers,
+    })
   }
 
   /** Notes a request; call the answer when its response has closed. */

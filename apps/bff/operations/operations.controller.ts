@@ -56,7 +56,13 @@ export class OperationsController {
     return { status: 'ok' }
   }
 
-  @ApiRoute({ method: 'GET', path: '/metrics', summary: 'Counters in Prometheus’ text format', access: 'public', answer: fileAnswer('text/plain') })
+  @ApiRoute({
+    method: 'GET',
+    path: '/metrics',
+    summary: 'Counters in Prometheus’ text format',
+    access: 'public',
+    answer: fileAnswer('text/plain'),
+  })
   async metrics(): Promise<SentFile> {
     const { metrics } = this.operations
     return { bytes: Buffer.from(await metrics.metrics()), type: metrics.contentType }

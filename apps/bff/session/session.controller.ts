@@ -46,7 +46,13 @@ export class SessionController {
     return this.#view(session.owner)
   }
 
-  @ApiRoute({ method: 'GET', path: '/v1/session', summary: 'Who is signed in, and what the instance runs on', access: 'read', answer: SessionView })
+  @ApiRoute({
+    method: 'GET',
+    path: '/v1/session',
+    summary: 'Who is signed in, and what the instance runs on',
+    access: 'read',
+    answer: SessionView,
+  })
   async read(@Input() { principal }: { principal: Principal }): Promise<SessionView> {
     return this.#view({ id: principal.ownerId, name: principal.ownerName, role: principal.role })
   }
@@ -56,7 +62,8 @@ export class SessionController {
     @Input() { principal, request }: { principal: Principal; request: Request },
     @Res({ passthrough: true }) response: Response,
   ): Promise<void> {
-    if (principal.credential.kind === 'token') throw new LingtaiError('wrong_state', 'This is a token, not a session: revoke it by DELETE /v1/tokens/{id}.')
+    if (principal.credential.kind === 'token')
+      throw new LingtaiError('wrong_state', 'This is a token, not a session: revoke it by DELETE /v1/tokens/{id}.')
     await this.signin.close(principal.credential.id)
     response.setHeader('Set-Cookie', endedSessionCookie(request))
   }

@@ -10,7 +10,13 @@ import { noContent } from '../http/route-shapes.ts'
 export class TokensController {
   constructor(private readonly tokens: TokensService) {}
 
-  @ApiRoute({ method: 'GET', path: '/v1/tokens', summary: 'Your API tokens, without their secrets', access: 'read', answer: listOf(TokenView) })
+  @ApiRoute({
+    method: 'GET',
+    path: '/v1/tokens',
+    summary: 'Your API tokens, without their secrets',
+    access: 'read',
+    answer: listOf(TokenView),
+  })
   async list(@Input() { principal }: { principal: Principal }): Promise<{ items: TokenView[] }> {
     return { items: await this.tokens.list(principal.ownerId) }
   }
@@ -30,7 +36,13 @@ export class TokensController {
     return this.tokens.create({ ...body, ownerId: principal.ownerId, grantable: principal.scopes, actor: 'owner' })
   }
 
-  @ApiRoute({ method: 'DELETE', path: '/v1/tokens/{id}', summary: 'Revoke a token; it stops working at once', access: 'write', answer: noContent })
+  @ApiRoute({
+    method: 'DELETE',
+    path: '/v1/tokens/{id}',
+    summary: 'Revoke a token; it stops working at once',
+    access: 'write',
+    answer: noContent,
+  })
   revoke(@Input() { principal, params }: { principal: Principal; params: { id: string } }): Promise<void> {
     return this.tokens.revoke(principal.ownerId, params.id)
   }

@@ -24,7 +24,13 @@ export class WorldsController {
     private readonly lorebooks: LorebooksService,
   ) {}
 
-  @ApiRoute({ method: 'GET', path: '/v1/realms', summary: 'Your realms: the real one and the fictions', access: 'read', answer: listOf(RealmView) })
+  @ApiRoute({
+    method: 'GET',
+    path: '/v1/realms',
+    summary: 'Your realms: the real one and the fictions',
+    access: 'read',
+    answer: listOf(RealmView),
+  })
   async listRealms(@Input() { principal }: Asked): Promise<{ items: RealmView[] }> {
     return { items: await this.realms.list(principal.ownerId) }
   }
@@ -63,7 +69,13 @@ export class WorldsController {
     return this.personas.create(principal.ownerId, body)
   }
 
-  @ApiRoute({ method: 'GET', path: '/v1/lorebooks', summary: 'Your lorebooks, those of cards among them', access: 'read', answer: listOf(LorebookView) })
+  @ApiRoute({
+    method: 'GET',
+    path: '/v1/lorebooks',
+    summary: 'Your lorebooks, those of cards among them',
+    access: 'read',
+    answer: listOf(LorebookView),
+  })
   async listLorebooks(@Input() { principal }: Asked): Promise<{ items: LorebookView[] }> {
     return { items: await this.lorebooks.list(principal.ownerId) }
   }
@@ -72,7 +84,8 @@ export class WorldsController {
     method: 'POST',
     path: '/v1/lorebooks/import',
     summary: 'Import a lorebook file, for one character or for all',
-    description: 'The body is the file itself: SillyTavern’s world info, a card’s book, or a V3 lorebook. `report` lists what was odd in it.',
+    description:
+      'The body is the file itself: SillyTavern’s world info, a card’s book, or a V3 lorebook. `report` lists what was odd in it.',
     access: 'write',
     query: ImportQuery,
     body: LorebookFile,
@@ -81,7 +94,9 @@ export class WorldsController {
     keep: ({ lorebook }) => ({ id: lorebook.id }),
     rebuild: (self: WorldsController, { principal }, { id }) => self.lorebooks.describeImport(principal.ownerId, id),
   })
-  importLorebook(@Input() { principal, query, body }: Asked & { query: z.output<typeof ImportQuery>; body: Uint8Array }): Promise<ImportedLorebook> {
+  importLorebook(
+    @Input() { principal, query, body }: Asked & { query: z.output<typeof ImportQuery>; body: Uint8Array },
+  ): Promise<ImportedLorebook> {
     return this.lorebooks.import({ ownerId: principal.ownerId, characterId: query.character_id?.toLowerCase() ?? null, bytes: body })
   }
 }

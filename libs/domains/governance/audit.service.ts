@@ -2,7 +2,16 @@ import { EventTypeName, LingtaiError } from '#contracts'
 import type { AuditEvent, EventType } from '#contracts'
 import type { AuditStore } from './ports.ts'
 
-type OutboxView = { id: string; topic: string; attempts: number; last_error: string | null; created_at: string; due_at: string; closed_at: string | null; outcome: string | null }
+type OutboxView = {
+  id: string
+  topic: string
+  attempts: number
+  last_error: string | null
+  created_at: string
+  due_at: string
+  closed_at: string | null
+  outcome: string | null
+}
 
 /** What an admin may read across owners: the log's envelopes and payloads, which hold no text (decision 10), and the outbox. */
 export class AuditService {
@@ -60,6 +69,7 @@ export class AuditService {
 
 function eventType(type: string): EventType {
   const parsed = EventTypeName.safeParse(type)
-  if (!parsed.success) throw new LingtaiError('validation_failed', undefined, { errors: [{ path: 'query.type', message: 'is no event type' }] })
+  if (!parsed.success)
+    throw new LingtaiError('validation_failed', undefined, { errors: [{ path: 'query.type', message: 'is no event type' }] })
   return parsed.data
 }

@@ -46,7 +46,9 @@ export class KillSwitchService {
   async #check({ scope, scopeId }: { scope: KillScopeName; scopeId: string }): Promise<void> {
     if (scope === 'global') {
       if (scopeId === GLOBAL_SCOPE_ID) return
-      throw new LingtaiError('validation_failed', undefined, { errors: [{ path: 'params.id', message: `must be ${GLOBAL_SCOPE_ID} for the global scope` }] })
+      throw new LingtaiError('validation_failed', undefined, {
+        errors: [{ path: 'params.id', message: `must be ${GLOBAL_SCOPE_ID} for the global scope` }],
+      })
     }
     if (!(await this.#store.exists(scope, scopeId))) throw new LingtaiError('not_found', `There is no such ${scope}.`)
   }

@@ -47,7 +47,10 @@ export class SigninService {
       const now = this.#clock.now()
       const ownerId = await this.#store.useSigninLink(hashSecret(linkSecret), now)
       const owner = ownerId === null ? null : await this.#store.owner(ownerId)
-      if (!owner) throw new LingtaiError('signin_link_invalid', undefined, { errors: [{ path: 'secret', message: 'is used up, expired or unknown' }] })
+      if (!owner)
+        throw new LingtaiError('signin_link_invalid', undefined, {
+          errors: [{ path: 'secret', message: 'is used up, expired or unknown' }],
+        })
       const id = this.#ids.next()
       const { secret, hash } = newSecret(this.#ids)
       const expiresAt = new Date(now.getTime() + SESSION_LASTS_MS)

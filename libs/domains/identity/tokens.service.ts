@@ -41,7 +41,10 @@ export class TokensService {
     const beyond = scopes.filter((scope) => !input.grantable.has(scope))
     if (beyond.length > 0) {
       throw new LingtaiError('forbidden_scope', `a token with ${beyond.join(', ')} can be made only by who may do that`, {
-        errors: beyond.map((scope) => ({ path: `scopes[${input.scopes.indexOf(scope)}]`, message: `${scope} is beyond what this credential allows` })),
+        errors: beyond.map((scope) => ({
+          path: `scopes[${input.scopes.indexOf(scope)}]`,
+          message: `${scope} is beyond what this credential allows`,
+        })),
       })
     }
     const { secret, hash } = newTokenSecret(this.#ids)
@@ -70,7 +73,13 @@ export class TokensService {
     })
   }
 
-  async #record(input: { type: 'token.issued' | 'token.revoked'; ownerId: string; tokenId: string; actor: string; tag: string }): Promise<void> {
+  async #record(input: {
+    type: 'token.issued' | 'token.revoked'
+    ownerId: string
+    tokenId: string
+    actor: string
+    tag: string
+  }): Promise<void> {
     await this.#log.append({
       stream: `admin:${input.ownerId}`,
       ownerId: input.ownerId,

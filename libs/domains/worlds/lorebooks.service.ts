@@ -54,7 +54,8 @@ export class LorebooksService {
   async describeImport(ownerId: string, lorebookId: string): Promise<ImportedLorebook> {
     const row = await this.#store.find(ownerId, lorebookId)
     if (!row) throw new LingtaiError('not_found')
-    const source = row.source_content_id === null ? null : (await this.#contents.get([row.source_content_id])).get(row.source_content_id)?.body
+    const source =
+      row.source_content_id === null ? null : (await this.#contents.get([row.source_content_id])).get(row.source_content_id)?.body
     return { lorebook: viewOf(row), report: source ? this.#read(Buffer.from(source)).report : [] }
   }
 

@@ -35,7 +35,8 @@ export class UserPersonasService {
 
   async create(ownerId: string, { name, description }: CreateUserPersona): Promise<UserPersonaView> {
     return this.#unit.run(async () => {
-      const content = description === '' ? null : await this.#contents.put({ owner_id: ownerId, media_type: 'text/plain', content: description })
+      const content =
+        description === '' ? null : await this.#contents.put({ owner_id: ownerId, media_type: 'text/plain', content: description })
       const row = { id: this.#ids.next(), version_id: this.#ids.next(), name, description_content_id: content?.id ?? null }
       await this.#store.insert({ ...row, owner_id: ownerId, created_at: this.#clock.now() })
       return { id: row.id, version_id: row.version_id, name, description }

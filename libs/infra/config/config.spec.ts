@@ -31,7 +31,11 @@ describe('the configuration', () => {
   })
 
   it('takes an empty variable as unset', () => {
-    expect(loadConfig({ LINGTAI_MODEL: '', DATABASE_URL: '  ', PORT: '' })).toMatchObject({ tier: 'light', port: 3000, model: { demo: true } })
+    expect(loadConfig({ LINGTAI_MODEL: '', DATABASE_URL: '  ', PORT: '' })).toMatchObject({
+      tier: 'light',
+      port: 3000,
+      model: { demo: true },
+    })
   })
 
   it('chooses the full tier by both services, and refuses one alone with what to do', () => {
@@ -57,7 +61,10 @@ describe('the configuration', () => {
         endpoint: { baseUrl, apiKey: null },
       })
     }
-    expect(loadConfig({ LINGTAI_MODEL: 'gpt', OPENAI_API_KEY: 'sk-1' }).model.endpoint).toEqual({ baseUrl: 'https://api.openai.com/v1', apiKey: 'sk-1' })
+    expect(loadConfig({ LINGTAI_MODEL: 'gpt', OPENAI_API_KEY: 'sk-1' }).model.endpoint).toEqual({
+      baseUrl: 'https://api.openai.com/v1',
+      apiKey: 'sk-1',
+    })
   })
 
   it('asks the same of the embedding model', () => {

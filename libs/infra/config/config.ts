@@ -157,7 +157,12 @@ function endpointFor(variable: string, read: Read, faults: Faults): ModelEndpoin
 function readBind(value: string | undefined, faults: Faults): Bind {
   const items = (value ?? '127.0.0.1')
     .split(',')
-    .map((item) => item.trim().toLowerCase().replace(/^\[(.*)\]$/, '$1'))
+    .map((item) =>
+      item
+        .trim()
+        .toLowerCase()
+        .replace(/^\[(.*)\]$/, '$1'),
+    )
     .filter((item) => item !== '')
   const addresses = items.filter((item) => isIP(item) !== 0)
   const names = items.filter((item) => isIP(item) === 0)
@@ -165,7 +170,8 @@ function readBind(value: string | undefined, faults: Faults): Bind {
   if (malformed !== undefined || addresses.length > 1) {
     faults.push({
       variable: 'LINGTAI_HOST',
-      fault: 'must be one address to listen on, host names that may be used for this server, or both by comma, such as 0.0.0.0,lingtai.example.org',
+      fault:
+        'must be one address to listen on, host names that may be used for this server, or both by comma, such as 0.0.0.0,lingtai.example.org',
     })
   }
   const address = addresses[0] ?? (names.every(isLoopback) ? '127.0.0.1' : '0.0.0.0')

@@ -14,7 +14,21 @@ export function createLogger(level: 'info' | 'warn' | 'silent' = 'info'): Logger
       base: { pid: process.pid },
       timestamp: pino.stdTimeFunctions.isoTime,
       // A safety net under the rule above.
-      redact: { paths: ['authorization', 'cookie', 'token', 'secret', 'password', '*.authorization', '*.cookie', '*.token', '*.secret', '*.password'], censor: '[secret]' },
+      redact: {
+        paths: [
+          'authorization',
+          'cookie',
+          'token',
+          'secret',
+          'password',
+          '*.authorization',
+          '*.cookie',
+          '*.token',
+          '*.secret',
+          '*.password',
+        ],
+        censor: '[secret]',
+      },
     },
     pino.destination({ fd: STDERR, sync: true }),
   )

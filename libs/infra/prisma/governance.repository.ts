@@ -56,6 +56,12 @@ export class AuditRepository implements AuditStore {
          AND ($4::bigint IS NULL OR position < $4) ORDER BY position DESC LIMIT $5`,
       [stream ?? null, type ?? null, runId ?? null, before ?? null, limit],
     )
-    return rows.map((row) => ({ position: row.position, visibility: row.visibility, owner_id: row.owner_id, run_id: row.run_id, record: storedEvent(row).record }))
+    return rows.map((row) => ({
+      position: row.position,
+      visibility: row.visibility,
+      owner_id: row.owner_id,
+      run_id: row.run_id,
+      record: storedEvent(row).record,
+    }))
   }
 }

@@ -42,12 +42,10 @@ export class IdempotencyRepository implements IdempotencyStore {
   }
 
   async isKept(name: KeyName): Promise<boolean> {
-    const rows = await this.#database.query('SELECT 1 FROM idempotency_keys WHERE owner_id = $1::uuid AND method = $2 AND route = $3 AND key = $4', [
-      name.ownerId,
-      name.method,
-      name.route,
-      name.key,
-    ])
+    const rows = await this.#database.query(
+      'SELECT 1 FROM idempotency_keys WHERE owner_id = $1::uuid AND method = $2 AND route = $3 AND key = $4',
+      [name.ownerId, name.method, name.route, name.key],
+    )
     return rows.length > 0
   }
 

@@ -109,7 +109,10 @@ export class IdentityRepository implements IdentityStore {
   }
 
   async hasLiveSession(at: Date): Promise<boolean> {
-    const live = await this.#database.client.sessions.findFirst({ where: { revoked_at: null, expires_at: { gt: at } }, select: { id: true } })
+    const live = await this.#database.client.sessions.findFirst({
+      where: { revoked_at: null, expires_at: { gt: at } },
+      select: { id: true },
+    })
     return live !== null
   }
 

@@ -54,7 +54,10 @@ export class UserPersonaRepository implements UserPersonaStore {
 
   async insert(persona: Parameters<UserPersonaStore['insert']>[0]): Promise<void> {
     const { client } = this.#database
-    await client.user_personas.create({ data: { id: persona.id, owner_id: persona.owner_id, created_at: persona.created_at }, select: { id: true } })
+    await client.user_personas.create({
+      data: { id: persona.id, owner_id: persona.owner_id, created_at: persona.created_at },
+      select: { id: true },
+    })
     await client.user_persona_versions.create({
       data: {
         id: persona.version_id,
