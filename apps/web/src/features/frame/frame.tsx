@@ -9,7 +9,7 @@ import { useWords } from '../../words/words.ts'
 import { ImportProvider } from '../characters/import.tsx'
 import { Home } from '../characters/home.tsx'
 import { Conversation } from '../conversation/conversation.tsx'
-import { useInboxWatch } from '../memory/data.ts'
+import { restingInterval, useInboxWatch } from '../memory/data.ts'
 import { DemoBanner } from '../session/demo-banner.tsx'
 import { BottomBar } from './bottom-bar.tsx'
 import { Drawer } from './drawer.tsx'
@@ -31,7 +31,7 @@ export function Frame() {
   const [keysOpen, setKeysOpen] = useState(false)
   const [search, setSearch] = useQueryField('search')
   const face = route.name === 'tree' ? drawerFaceOf(query) : null
-  useInboxWatch()
+  useInboxWatch(restingInterval)
 
   const sayAlreadyIn = useEffectEvent(() => toast({ text: words.session.alreadyIn }))
   useEffect(() => {

@@ -6,7 +6,9 @@ import type { Resource } from '../../store/resource.ts'
 import { invalidate, useResource } from '../../store/resource.ts'
 import type { Words } from '../../words/en.ts'
 
-const inboxInterval = 30_000
+/** How often memories are looked for while nobody looks at them, and while somebody does. */
+export const restingInterval = 30_000
+export const watchedInterval = 4000
 const watchInterval = 2000
 const watchTries = 45
 const inboxLimit = 100
@@ -36,13 +38,13 @@ export function useInboxCount(): number {
 }
 
 /** Memories come from jobs: looks again now and then while the page is seen. */
-export function useInboxWatch(): void {
+export function useInboxWatch(milliseconds: number): void {
   useEffect(() => {
     const timer = setInterval(() => {
       if (document.visibilityState === 'visible') invalidate('inbox:')
-    }, inboxInterval)
+    }, milliseconds)
     return () => clearInterval(timer)
-  }, [])
+  }, [milliseconds])
 }
 
 /** Everything that shows memories reads them again. */

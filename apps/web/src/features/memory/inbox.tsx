@@ -9,13 +9,14 @@ import { testIds } from '../../test-ids.ts'
 import { languageOfText } from '../../words/text-language.ts'
 import { useFormat, useWords } from '../../words/words.ts'
 import { useCharacters } from '../characters/data.ts'
-import { memoriesChanged, useInbox } from './data.ts'
+import { memoriesChanged, useInbox, useInboxWatch, watchedInterval } from './data.ts'
 import { MemoryFacts, MemorySources } from './memory-facts.tsx'
 
 /** What waits for the owner, then what was kept by itself and can still be undone. */
 export function InboxView({ characterId }: { characterId: string | null }) {
   const words = useWords().memory
   const inbox = useInbox(characterId)
+  useInboxWatch(watchedInterval)
   if (inbox.data === undefined) return inbox.problem === null ? <Loading /> : <ProblemNote problem={inbox.problem} onRetry={inbox.reload} />
   const { proposed, automatic } = inbox.data
   if (proposed.length + automatic.length === 0) return <Empty title={words.inboxEmptyTitle} text={words.inboxEmptyText} />
