@@ -10,7 +10,7 @@ beforeAll(async () => {
 })
 afterAll(() => test.close())
 
-describe('several connections on one backend (decision 1)', () => {
+describe('several connections on one backend (decision 1)', { timeout: 120_000 }, () => {
   it('mixes 400 kB parameters, errors and small queries on six connections without a wrong or lost answer', async () => {
     const answers = await Promise.all(Array.from({ length: 6 }, (_, writer) => mixedWork(writer)))
     expect(answers.flat().filter((answer) => answer !== 'right')).toEqual([])
