@@ -22,6 +22,8 @@ const SAME_QUESTION = 0.45
 const ASKS_FOR_ALL =
   /\b(?:about|of) me\b|\bremember me\b|\bwho i am\b|关于我|记得我(?:吗|么|[？?]|$)|(?:记得|记住)了?我?(?:的)?(?:什么|哪些)|我是谁/iu
 
+const ASKS_FOR_NAME = /\bwho are you\b|\byour name\b|你是谁|你叫|你的名字/iu
+
 /** Answers that nothing else is put beside. */
 const STANDS_ALONE = new Set<IntentKind>(['is_demo', 'recall', 'arithmetic', 'story', 'poem', 'joke', 'where'])
 
@@ -173,15 +175,17 @@ const polished = (text: string, scene: Scene): string =>
 const paragraphs = (composer: Composer, said: string[], ask: string | undefined): string => {
   const { scene, seeded } = composer
   const join = scene.language === 'zh' ? '' : ' '
+  const isVerse = composer.intent.kind === 'poem'
+  const gap = isVerse ? '\n\n' : join
   const speech = polished(said.filter((line) => line !== '').join(join), scene)
   if (!scene.isStaged || composer.intent.kind === 'is_demo')
-    return ask === undefined ? speech : `${speech}${speech.length > 220 ? '\n\n' : join}${ask}`
+    return ask === undefined ? speech : `${speech}${speech.length > 220 ? '\n\n' : gap}${ask}`
   const before = seeded.chance(0.85) ? stageDirection(composer) : undefined
   const first = [before === undefined ? [] : [`*${before}*`], quoted(speech, scene)].flat().join(join)
   if (ask === undefined) return first
   const between = stageDirection(composer)
   if (between === undefined || between === before || seeded.chance(0.45)) {
-    return [before === undefined ? [] : [`*${before}*`], quoted(`${speech}${join}${ask}`, scene)].flat().join(join)
+    return [before === undefined ? [] : [`*${before}*`], quoted(`${speech}${gap}${ask}`, scene)].flat().join(join)
   }
   return `${first}\n\n*${between}*${join}${quoted(ask, scene)}`
 }
@@ -189,6 +193,13 @@ const paragraphs = (composer: Composer, said: string[], ask: string | undefined)
 const firstWords = (composer: Composer): string[] => {
   const { intent, phrases } = composer
   if (intent.kind === 'recall') return sayRecalled(composer)
+  if (intent.kind === 'about_you' && ASKS_FOR_NAME.test(composer.scene.said)) {
+    const named = chooseLine(
+      composer,
+      phrases.intents.about_you.say.filter((line) => line.includes('{character}')),
+    )
+    if (named !== undefined) return [named]
+  }
   const lines = intent.kind === 'story' ? phrases.stories : intent.kind === 'poem' ? phrases.poems : phrases.intents[intent.kind].say
   const line =
     chooseLine(composer, lines) ?? chooseLine(composer, phrases.intents.question.say) ?? chooseLine(composer, phrases.intents.silence.say)

@@ -92,6 +92,7 @@ export const ENGLISH: Phrases = {
         "There isn't much to tell that isn't lying about in plain sight. {fact}.",
         '{fact}. The rest you will notice by yourself.',
         "I'm {character}, and this is where you find me, with {noun} for company.",
+        '{character}. I look after {noun}, and after whoever comes in.',
         "You'd do better to watch my hands than to ask me. Still: {fact}.",
       ],
       ask: ['What made you want to know?', 'Now one about you, for balance.', 'Which part of that do you not believe?'],

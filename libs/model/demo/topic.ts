@@ -49,6 +49,8 @@ const topicEnglish = (text: string): string | undefined => {
       run.push(/^[A-Z]/u.test(word) && at > 0 ? word : lower)
       continue
     }
+    // "My boss shouted": the noun, without what it did.
+    while (run.length > 1 && /(?:ed|ing)$/u.test(run.at(-1) ?? '')) run.pop()
     const kept = run.slice(-2)
     const determiner = run.length <= 2 ? DETERMINERS[before] : undefined
     // A noun with its article carries most; later and longer words carry more; a lone verb form carries less.
