@@ -95,7 +95,7 @@ function providersOf(system: System, document: ApiDocument): ValueProvider<unkno
 export class AppModule {
   static of(system: System, { api }: { api: boolean }): DynamicModule {
     const controllers = controllersOf({ api })
-    const document = new ApiDocument(openApiDocument({ routes: routesOf(controllers), version: system.version }))
+    const document = new ApiDocument(() => openApiDocument({ routes: routesOf(controllers), version: system.version }))
     return { module: AppModule, controllers, providers: providersOf(system, document) }
   }
 }

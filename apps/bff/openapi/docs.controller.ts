@@ -7,12 +7,18 @@ import type { SentFile } from '../http/route-shapes.ts'
 import { docsPage, readDocsAsset } from './docs-page.ts'
 import type { OpenApiDocument } from './document.ts'
 
-/** The API document, made once at start. */
+/** The API document, made when it is first asked for: making it would be a good part of a start. */
 export class ApiDocument {
-  readonly value: OpenApiDocument
+  readonly #make: () => OpenApiDocument
+  #made: OpenApiDocument | undefined
 
-  constructor(value: OpenApiDocument) {
-    this.value = value
+  constructor(make: () => OpenApiDocument) {
+    this.#make = make
+  }
+
+  get value(): OpenApiDocument {
+    this.#made ??= this.#make()
+    return this.#made
   }
 }
 

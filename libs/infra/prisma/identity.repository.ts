@@ -28,8 +28,7 @@ export class IdentityRepository implements IdentityStore {
   }
 
   async owners(): Promise<OwnerRow[]> {
-    const rows = await this.#database.client.owners.findMany({ orderBy: { id: 'asc' }, select: ownerColumns })
-    return rows.map((row) => ({ ...row, role: row.role as OwnerRow['role'] }))
+    return this.#database.query<OwnerRow>('SELECT id, name, role, created_at FROM owners ORDER BY id')
   }
 
   async insertToken(token: NewToken): Promise<void> {
@@ -109,11 +108,11 @@ export class IdentityRepository implements IdentityStore {
   }
 
   async hasLiveSession(at: Date): Promise<boolean> {
-    const live = await this.#database.client.sessions.findFirst({
-      where: { revoked_at: null, expires_at: { gt: at } },
-      select: { id: true },
-    })
-    return live !== null
+    const [row] = await this.#database.query<{ live: boolean }>(
+      'SELECT EXISTS (SELECT 1 FROM sessions WHERE revoked_at IS NULL AND expires_at > $1) AS live',
+      [at],
+    )
+    return row?.live ?? false
   }
 
   async removeEnded(before: Date): Promise<void> {
