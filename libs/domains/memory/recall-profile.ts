@@ -25,9 +25,9 @@ const standard: RecallProfile = {
   halfLifeDays: HALF_LIFE_DAYS,
 }
 
-/** By model, as named in its space. The offline embedder knows spelling alone: a weak leg harms a fusion of equals. */
+/** By model, as named in its space. The offline embedder knows spelling alone: a weak leg harms a fusion of equals, and its low cosines are chance. */
 const measured: Readonly<Record<string, Partial<RecallProfile>>> = {
-  lexical: { vectorWeight: 0.1 },
+  lexical: { vectorWeight: 0.1, vectorFloor: 0.08 },
 }
 
 /** The profile for an embedder's model; equal weights for one that nobody measured here. */

@@ -13,7 +13,7 @@ const COMMON_SHARE = 0.2
 /** Most tokens that a query looks up: those that weigh most. */
 const QUERY_TOKENS_MAX = 64
 
-/** A vector leg whose scores lie closer together than this says nothing (case R16). */
+/** A vector leg in which different texts score closer together than this says nothing (case R16). */
 const DEGENERATE_SPREAD = 1e-4
 
 /** Rows of one index, filtered inside: owner, character, realms, level, state (decisions 31, 32). */
@@ -41,7 +41,10 @@ function vectorLeg(space: StoredSpace): string {
      WHERE (SELECT documents > $18::int FROM size) AND e.space_id = ${space.id} AND ${within('e')}
      ORDER BY e.embedding::halfvec(${space.dimensions}) <=> ${query} LIMIT $8::int)
   ),
-  spread AS (SELECT count(*) > 1 AND max(score) - min(score) < ${DEGENERATE_SPREAD} AS flat FROM nearest),
+  spread AS (
+    SELECT count(DISTINCT m.text_hash) > 1 AND max(n.score) - min(n.score) < ${DEGENERATE_SPREAD} AS flat
+    FROM nearest n JOIN memory_versions v ON v.id = n.version_id JOIN memories m ON m.id = v.memory_id WHERE n.score <> 'NaN'
+  ),
   vector_leg AS (
     SELECT version_id, score, row_number() OVER (ORDER BY score DESC, version_id) AS place
     FROM nearest WHERE NOT (SELECT flat FROM spread) AND score > $16::float8 AND score <> 'NaN'
