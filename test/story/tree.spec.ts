@@ -1,30 +1,26 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Canonized, CanonizationView, Edited, HeadMoved, NodeView, Outline, Problem, RunAccepted, TreeView } from '#contracts'
-import { HOLD, startFakeUpstream, textChunk } from '../support/fake-upstream.ts'
+import { HOLD, textChunk } from '../support/fake-upstream.ts'
 import type { FakeUpstream } from '../support/fake-upstream.ts'
 import { exchange, plantPath, recorded, refusals } from '../support/plant.ts'
 import { answer, ask, askAndHear, call, follow, newTree, node, path, runEnded, spoken } from '../support/story.ts'
-import { startTestSystem } from '../support/system.ts'
 import type { TestSystem } from '../support/system.ts'
+import { requested, startWorld, words } from '../support/world.ts'
+import type { World } from '../support/world.ts'
 
 // Each test walks several turns; on a busy machine that takes its time.
 vi.setConfig({ testTimeout: 120_000 })
 
-let upstream: FakeUpstream
+let world: World
 let system: TestSystem
+let upstream: FakeUpstream
 
 beforeAll(async () => {
-  upstream = await startFakeUpstream({ answersJobs: true })
-  system = await startTestSystem({ model: upstream.baseUrl })
+  world = await startWorld()
+  ;({ system, upstream } = world)
 })
-afterAll(async () => {
-  await system.close()
-  await upstream.close()
-})
-
+afterAll(() => world.close())
 beforeEach(() => upstream.unscript())
-
-const words = (count: number): string[] => Array.from({ length: count }, (_, index) => `t${index} `)
 
 async function texts(treeId: string): Promise<string[]> {
   return (await path(system, treeId)).nodes.map((entry) => entry.text)
@@ -37,17 +33,18 @@ function problemOf(method: string, route: string, body: unknown, status: number)
 /** A tree with its greeting and then these exchanges, planted without runs. Answers the ids of question and answer, in turn. */
 async function plantedTree(...exchanges: [string, string][]): Promise<{ tree: TreeView; ids: string[] }> {
   const tree = await newTree(system)
-  const ids = await plantPath(system, tree.id, tree.head_node_id, exchanges.flatMap(([question, said]) => exchange(question, said)))
+  const ids = await plantPath(
+    system,
+    tree.id,
+    tree.head_node_id,
+    exchanges.flatMap(([question, said]) => exchange(question, said)),
+  )
   return { tree, ids }
 }
 
 /** Has a run wait for an answer that never comes, until its request is there. */
-async function held<Accepted>(start: () => Promise<Accepted>): Promise<Accepted> {
-  const next = upstream.requests.length
-  upstream.script({ beforeHeaders: HOLD })
-  const accepted = await start()
-  await upstream.request(next)
-  return accepted
+function held(start: () => Promise<RunAccepted>): Promise<RunAccepted> {
+  return requested(world, [{ beforeHeaders: HOLD }], start)
 }
 
 /** Follows a run until so many characters were shown, and stops it there. */
@@ -65,7 +62,11 @@ describe('candidates', () => {
     const accepted = await call<RunAccepted>(system, 'POST', `/v1/nodes/${first}/regenerate`, {})
     await follow(system, accepted.run_id)
 
-    expect(await node(system, accepted.candidate_id)).toMatchObject({ parent_id: question, text: 'c1b', sibling_ids: [first, accepted.candidate_id] })
+    expect(await node(system, accepted.candidate_id)).toMatchObject({
+      parent_id: question,
+      text: 'c1b',
+      sibling_ids: [first, accepted.candidate_id],
+    })
     expect(await texts(tree.id)).toEqual([expect.any(String), 'q1', 'c1b'])
     expect((await node(system, first)).text).toBe('c1a')
 
@@ -85,7 +86,13 @@ describe('candidates', () => {
     const silent = await held(() => call<RunAccepted>(system, 'POST', `/v1/nodes/${first}/regenerate`, {}))
     await call(system, 'POST', `/v1/runs/${silent.run_id}/cancel`)
     const events = await follow(system, silent.run_id)
-    expect(events.at(-1)).toMatchObject({ type: 'run.interrupted', reason: 'cancelled', candidate_id: null, delta_count: 0, partial: false })
+    expect(events.at(-1)).toMatchObject({
+      type: 'run.interrupted',
+      reason: 'cancelled',
+      candidate_id: null,
+      delta_count: 0,
+      partial: false,
+    })
     expect((await system.call('GET', `/v1/nodes/${silent.candidate_id}`)).status).toBe(404)
     const after = await path(system, tree.id)
     expect(after.tree.head_node_id).toBe(last)
@@ -116,7 +123,13 @@ describe('candidates', () => {
     const [question = '', first = ''] = ids
     const edited = await call<Edited>(system, 'POST', `/v1/nodes/${first}/edit`, { text: '改过的回答 🌊' })
     expect(edited.run).toBeNull()
-    expect(edited.node).toMatchObject({ parent_id: question, author: 'owner', edited_from_id: first, text: '改过的回答 🌊', sibling_ids: [first, edited.node.id] })
+    expect(edited.node).toMatchObject({
+      parent_id: question,
+      author: 'owner',
+      edited_from_id: first,
+      text: '改过的回答 🌊',
+      sibling_ids: [first, edited.node.id],
+    })
     expect((await node(system, first)).text).toBe('c1a')
     expect((await path(system, tree.id)).tree.head_node_id).toBe(edited.node.id)
   })
@@ -180,7 +193,9 @@ describe('several devices', () => {
     const { tree, ids } = await plantedTree(['q1', 'c1'])
     const question = ids[0] ?? ''
     const { database, contents, conversation } = system.system
-    const shuffled = ['7', '3', 'f', '0'].map((digit) => `01935f00-0000-7000-8000-00000000000${digit}`.replace('01935f00', tree.id.slice(0, 8)))
+    const shuffled = ['7', '3', 'f', '0'].map((digit) =>
+      `01935f00-0000-7000-8000-00000000000${digit}`.replace('01935f00', tree.id.slice(0, 8)),
+    )
     const at = new Date('2026-01-01T00:00:00Z')
     await database.run(async () => {
       for (const id of shuffled) {
@@ -299,7 +314,9 @@ describe('citations', () => {
     for (const questionId of [accepted.question_id, edited.node.id]) {
       expect((await node(system, questionId)).citations).toMatchObject([{ source_node_id: source, text: null }])
     }
-    const [left] = await system.system.database.query<{ count: number }>(`SELECT count(*)::int AS count FROM contents WHERE body LIKE '%一座灯塔%'`)
+    const [left] = await system.system.database.query<{ count: number }>(
+      `SELECT count(*)::int AS count FROM contents WHERE body LIKE '%一座灯塔%'`,
+    )
     expect(left?.count).toBe(0)
     // What was sent then can no longer be shown, which is no difference.
     expect((await call<{ result: string }>(system, 'GET', `/v1/admin/runs/${accepted.run_id}/context`)).result).toBe('erased')
@@ -326,7 +343,8 @@ describe('citations', () => {
 })
 
 describe('canon', () => {
-  const canonize = (id: string): Promise<Canonized> => call<Canonized>(system, 'POST', `/v1/nodes/${id}/canonize`, undefined, { status: 201 })
+  const canonize = (id: string): Promise<Canonized> =>
+    call<Canonized>(system, 'POST', `/v1/nodes/${id}/canonize`, undefined, { status: 201 })
 
   async function canonical(treeId: string): Promise<string[]> {
     return (await path(system, treeId)).nodes.filter((entry) => entry.canonical).map((entry) => entry.text)
@@ -354,7 +372,9 @@ describe('canon', () => {
     expect((await path(system, tree.id)).tree.head_node_id).toBe(third)
     expect((await canonical(tree.id)).slice(1)).toEqual(['q1', 'c1', 'q2', 'c2 told on'])
     const other = await canonize(edited.node.id)
-    expect(other.warnings.map((warning) => warning.canonization_id).toSorted()).toEqual([one.canonization.id, two.canonization.id].toSorted())
+    expect(other.warnings.map((warning) => warning.canonization_id).toSorted()).toEqual(
+      [one.canonization.id, two.canonization.id].toSorted(),
+    )
   })
 
   it('is left only by withdrawing, explicitly and once; deleting what is canonical asks first (M4)', async () => {
@@ -380,9 +400,11 @@ describe('canon', () => {
 
 describe('a long path', () => {
   it('of 2,000 messages is paged from its end, read whole by the model as far as the window reaches, forked and deleted', async () => {
-    const { tree, ids } = await plantedTree(...Array.from({ length: 1_000 }, (_, index): [string, string] => [`question ${index}`, `answer ${index} 好`]))
+    const { tree, ids } = await plantedTree(
+      ...Array.from({ length: 1_000 }, (_, index): [string, string] => [`question ${index}`, `answer ${index} 好`]),
+    )
     const collected: NodeView[] = []
-    for (let before: string | null = ''; before !== null; ) {
+    for (let before: string | null = ''; before !== null;) {
       const page = await path(system, tree.id, `?limit=500${before === '' ? '' : `&before=${before}`}`)
       collected.unshift(...page.nodes)
       before = page.before
