@@ -14,8 +14,9 @@ export function SignedOut({ linkProblem }: { linkProblem: unknown }) {
         </p>
         <LanguageSwitch />
       </div>
+      <p className="threshold-lead">{words.session.tagline}</p>
       <h1>{words.session.signedOutTitle}</h1>
-      <p className="threshold-lead">{words.session.signedOutWhy}</p>
+      <p>{words.session.signedOutWhy}</p>
       {linkProblem !== null && <ProblemNote problem={linkProblem} title={words.session.linkFailed} />}
       <h2>{words.session.howTitle}</h2>
       <ol className="threshold-steps">
