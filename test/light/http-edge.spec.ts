@@ -3,10 +3,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Problem } from '#contracts'
+import { MovedClock } from '#test/support/moved-clock'
 import { sendBytes, sendHttp } from '#test/support/raw-http'
 import { startTestSystem } from '#test/support/system'
 import type { TestSystem } from '#test/support/system'
 
+const MINUTE_MS = 60_000
+const DAY_MS = 24 * 60 * MINUTE_MS
+const clock = new MovedClock()
 const INDEX = '<!doctype html><title>page</title>'
 let lingtai: TestSystem
 let pageFolder: string
@@ -16,7 +20,7 @@ beforeAll(async () => {
   writeFileSync(join(pageFolder, 'index.html'), INDEX)
   writeFileSync(join(pageFolder, 'assets/index-Ab12Cd34.js'), 'export {}')
   writeFileSync(join(pageFolder, 'seal.svg'), '<svg/>')
-  lingtai = await startTestSystem({ http: { pageFolder } })
+  lingtai = await startTestSystem({ http: { pageFolder }, overrides: { clock } })
 })
 afterAll(async () => {
   await lingtai.close()
@@ -80,6 +84,23 @@ describe('signing in and mutating by cookie', () => {
     const statuses = (await Promise.all([1, 2, 3, 4].map(() => redeem({ secret: fresh })))).map((answer) => answer.status)
     expect(statuses.toSorted()).toEqual([200, 401, 401, 401])
     expect((await redeem({ secret: 'x'.repeat(43) })).status).toBe(401)
+  })
+
+  it('lets a link lapse after 15 minutes and a session after 30 days', async () => {
+    const secret = await lingtai.system.identity.signin.mintLink(lingtai.ownerId)
+    clock.ahead = 15 * MINUTE_MS
+    expect((await lingtai.call('POST', '/v1/session', { token: null, body: { secret } })).status).toBe(401)
+    const { cookie } = await signIn()
+    const read = async (): Promise<number> => (await sendHttp(`${lingtai.baseUrl}/v1/session`, { headers: { cookie } })).status
+    clock.ahead += 30 * DAY_MS - MINUTE_MS
+    expect([await read(), await lingtai.system.identity.signin.isAnybodySignedIn()]).toEqual([200, true])
+    clock.ahead += MINUTE_MS
+    expect([await read(), await lingtai.system.identity.signin.isAnybodySignedIn()]).toEqual([401, false])
+    clock.ahead += 2 * DAY_MS
+    await lingtai.system.identity.signin.tidy()
+    const left = await lingtai.system.database.query('SELECT id FROM sessions UNION ALL SELECT id FROM signin_links')
+    expect(left).toEqual([])
+    clock.ahead = 0
   })
 
   it('takes mutations from its own page and from nowhere else', async () => {

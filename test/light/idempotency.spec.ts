@@ -1,18 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { CharacterView, CreatedToken, Problem } from '#contracts'
-import type { Clock } from '#kernel/ports/clock'
+import { MovedClock } from '#test/support/moved-clock'
 import { startTestSystem } from '#test/support/system'
 import type { CallAnswer, CallOptions, TestSystem } from '#test/support/system'
-
-/** A clock that a test moves. */
-class MovedClock implements Clock {
-  ahead = 0
-
-  now(): Date {
-    return new Date(Date.now() + this.ahead)
-  }
-}
 
 const DAY_MS = 24 * 3_600_000
 
