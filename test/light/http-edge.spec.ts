@@ -15,7 +15,8 @@ const INDEX = '<!doctype html><title>page</title>'
 let lingtai: TestSystem
 let pageFolder: string
 beforeAll(async () => {
-  pageFolder = mkdtempSync(join(tmpdir(), 'lingtai-page-'))
+  // Below a hidden folder, where file servers that look at whole paths find nothing.
+  pageFolder = mkdtempSync(join(tmpdir(), '.lingtai-page-'))
   mkdirSync(join(pageFolder, 'assets'))
   writeFileSync(join(pageFolder, 'index.html'), INDEX)
   writeFileSync(join(pageFolder, 'assets/index-Ab12Cd34.js'), 'export {}')

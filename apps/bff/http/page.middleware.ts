@@ -7,6 +7,8 @@ import { stateOf } from './request-state.ts'
 /** Paths that are the API's own, whatever the page has. */
 const ownPaths = /^\/(v1|health|docs|metrics|openai)(\/|$)/
 
+const START_FILE = 'index.html'
+
 /** Vite names what it builds by its content. */
 const hashedAsset = /\/assets\/.+-[\w-]{8,}\.\w+$/
 
@@ -23,14 +25,13 @@ export function pageMiddleware(folder: string): RequestHandler {
       response.setHeader('Cache-Control', hashedAsset.test(path.replaceAll('\\', '/')) ? 'public, max-age=31536000, immutable' : 'no-cache')
     },
   })
-  const start = join(folder, 'index.html')
   return (request: Request, response: Response, next: NextFunction) => {
     const isReading = request.method === 'GET' || request.method === 'HEAD'
     if (!isReading || ownPaths.test(request.path)) return next()
     stateOf(request).route = 'page'
     if (request.path !== '/' && request.path.includes('.')) return files(request, response, next)
-    if (!existsSync(start)) return next()
-    response.sendFile(start, { cacheControl: false, headers: { 'Cache-Control': 'no-cache' } }, (error) => {
+    if (!existsSync(join(folder, START_FILE))) return next()
+    response.sendFile(START_FILE, { root: folder, cacheControl: false, headers: { 'Cache-Control': 'no-cache' } }, (error) => {
       if (error && !response.headersSent) next(error)
     })
   }
