@@ -6,7 +6,7 @@ import { at } from './paths.mjs'
 import { serverEntries } from './steps.mjs'
 
 /** Packages that find files of their own (WASM, native code, workers, pages) beside their code. */
-const keptOutside = ['@electric-sql/pglite', '@electric-sql/pglite-pgvector', '@node-rs/argon2', 'pino', 'swagger-ui-dist']
+const keptOutside = ['@electric-sql/pglite', '@electric-sql/pglite-pgvector', 'pino', 'swagger-ui-dist']
 
 /** Packages that NestJS and pg ask for and do without; they are not installed. */
 const optional = [

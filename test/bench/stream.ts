@@ -69,7 +69,7 @@ export const bench: Bench = async ({ args, say }) => {
             for (const target of targets) {
               const measured = await measure(target, shape, pass)
               figures.push(measured)
-              say(`${told(measured)}`)
+              say(told(measured))
             }
           }
         }

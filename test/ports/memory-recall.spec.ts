@@ -265,11 +265,11 @@ describe.each(portTiers)('recall on the %s tier', (name) => {
       // Until then the text leg serves alone; vectors of two spaces never meet in one query.
       expect((await second.recalls.recall({ ...person, queries: [{ text: 'plums', weight: 1 }], runId: null })).items).toHaveLength(1)
       const mine = 'owner_id = $1::uuid AND space_id = (SELECT id FROM embedding_spaces WHERE slug = $2)'
-      await expect(second.embeddings.fill()).rejects.toThrow('killed')
-      await second.embeddings.fill()
+      await expect(second.embeddings.embedMissing()).rejects.toThrow('killed')
+      await second.embeddings.embedMissing()
       expect(await world.count('memory_vectors', mine, [person.owner_id, 'test-16-v1'])).toBe(3)
       expect(await world.count('memory_vectors', mine, [person.owner_id, 'lexical-1024-v1'])).toBe(0)
-      expect(await second.embeddings.fill()).toBe(0)
+      expect(await second.embeddings.embedMissing()).toBe(0)
     })
   })
 })

@@ -16,7 +16,7 @@ export function fillVectors({ foundation, embeddings }: { foundation: Foundation
       const round = async (): Promise<void> => {
         try {
           const options = { signal: lifecycle.stopping }
-          const filled = await embeddings.fill(options)
+          const filled = await embeddings.embedMissing(options)
           if (filled > 0) logger.info({ filled }, 'memories were embedded')
         } catch (error) {
           if (!lifecycle.stopping.aborted) logger.warn({ err: error }, 'embedding failed; it is tried again')

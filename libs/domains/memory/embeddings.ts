@@ -38,7 +38,7 @@ export class Embeddings {
 
   /**
    * `report` hears of an embedder that did not answer; the memory goes on without a vector. `mayWait` is false inside a unit of work, where
-   * nothing external is awaited (decision 4): such a text gets its vector from the next `fill`.
+   * nothing external is awaited (decision 4): such a text gets its vector from the next `embedMissing`.
    */
   constructor(deps: { embedder: Embedder; index: MemoryIndex; unitOfWork: UnitOfWork; report: (error: unknown) => void; mayWait?: () => boolean }) {
     this.#embedder = deps.embedder
@@ -119,7 +119,7 @@ export class Embeddings {
    * Embeds what has no vector of the space yet, then removes the vectors of former spaces; answers how many were embedded. Resumable: each
    * batch is a transaction, and a kill loses at most one. Rejects where the embedder does not answer, to be tried again later.
    */
-  async fill(options: { signal?: AbortSignal } = {}): Promise<number> {
+  async embedMissing(options: { signal?: AbortSignal } = {}): Promise<number> {
     const space = this.#space
     if (!space) return 0
     let filled = 0
