@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import { errorCodes, LingtaiError } from '#contracts'
 import type { ErrorCode, Problem } from '#contracts'
+import { StreamQuarantinedError } from '#kernel/ports/event-log'
 
 /** An error as an RFC 9457 problem. `data` and field errors only from our own refusals, so that nothing of the inside leaks. */
 export function problemOf(error: LingtaiError, traceId: string): Problem {
@@ -34,6 +35,9 @@ const passingSqlStates: ReadonlySet<string> = new Set([
 ])
 const passingSystemCodes: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ENOENT'])
 
+/** K5: a broken chain refuses whatever would go on with it. */
+const BROKEN_RECORD = 'The record of this is broken: nothing more is written to it until an admin has looked at it.'
+
 /** What the triggers of the schema refuse, where a service did not see it coming (prisma/migrations, LT0xx). */
 const triggerStates: Readonly<Record<string, ErrorCode>> = {
   LT003: 'invariant_refused',
@@ -47,6 +51,7 @@ const triggerStates: Readonly<Record<string, ErrorCode>> = {
  */
 export function asLingtaiError(error: unknown): LingtaiError {
   if (error instanceof LingtaiError) return error
+  if (error instanceof StreamQuarantinedError) return new LingtaiError('wrong_state', BROKEN_RECORD, { cause: error })
   const status = statusOf(error)
   if (status !== undefined && status < 500) return fromStatus(status, error)
   const state = sqlStateOf(error)

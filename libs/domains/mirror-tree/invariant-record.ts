@@ -1,4 +1,5 @@
 import { LingtaiError } from '#contracts'
+import type { FieldError } from '#contracts'
 import type { Clock } from '#kernel/ports/clock'
 import type { EventLog } from '#kernel/ports/event-log'
 import type { UnitOfWork } from '#kernel/ports/unit-of-work'
@@ -20,9 +21,9 @@ export class InvariantRecord {
   }
 
   /** Throws the refusal; it is recorded at once, or after the unit of work that it stands in has rolled back. */
-  async refuse(refusal: NonNullable<Refusal>, attempt: InvariantAttempt): Promise<never> {
+  async refuse(refusal: NonNullable<Refusal>, attempt: InvariantAttempt, errors: readonly FieldError[] = []): Promise<never> {
     await this.#unitOfWork.afterRollback(() => this.#record(refusal, attempt))
-    throw new LingtaiError(refusal.code, undefined, { data: { invariant: refusal.invariant } })
+    throw new LingtaiError(refusal.code, undefined, { errors, data: { invariant: refusal.invariant } })
   }
 
   async #record(refusal: NonNullable<Refusal>, attempt: InvariantAttempt): Promise<void> {

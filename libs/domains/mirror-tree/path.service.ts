@@ -246,9 +246,13 @@ export class PathService {
 
   /** Withdraws the ranges that a node lies in, where that was asked for (decision 26). */
   async #leaveCanon(tree: TreeRow, node: PathNode, { withdraw }: { withdraw: boolean }): Promise<void> {
-    const { trees } = this.#deps
+    const { trees, invariants } = this.#deps
     if (!(await trees.canonicalNodeIds(tree.id)).includes(node.id)) return
-    if (!withdraw) throw new LingtaiError('canonical_node', undefined, { errors: [{ path: 'withdraw', message: 'must be true to withdraw the canon' }] })
+    if (!withdraw) {
+      const attempt = { ownerId: tree.owner_id, treeId: tree.id, nodeId: node.id, attempt: 'delete' }
+      const errors = [{ path: 'withdraw', message: 'must be true to withdraw the canon' }]
+      return invariants.refuse({ invariant: 'M4', code: 'canonical_node' }, attempt, errors)
+    }
     for (const row of await trees.canonizations(tree.id)) {
       if (row.withdrawn_at !== null || !(await trees.isAncestorOrSelf(node.id, row.to_node_id))) continue
       if (!(await trees.isAncestorOrSelf(node.id, row.from_node_id))) await this.#withdraw(tree.owner_id, row.id)

@@ -104,7 +104,13 @@ export class TreeSproutKeeper implements SproutKeeper {
     await this.#append(run, treeId, [headMoved(questionId, headId)])
   }
 
-  async #append(run: RunRow, treeId: string, events: readonly Pick<NewEvent<'node.sealed' | 'head.moved'>, 'type' | 'payload'>[]): Promise<void> {
+  async noteForbidden(run: RunRow): Promise<void> {
+    if (run.tree_id === null || (await this.#log.head(`tree:${run.tree_id}`))?.quarantined) return
+    const payload = { invariant: 'M8' as const, node_id: run.question_id, run_id: run.id, attempt: 'project' }
+    await this.#append(run, run.tree_id, [{ type: 'invariant.refused', payload }])
+  }
+
+  async #append(run: RunRow, treeId: string, events: readonly TreeEvent[]): Promise<void> {
     const at = this.#clock.now().toISOString()
     const envelope = { character_id: run.character_id, run_id: run.id, trace_id: run.trace_id, actor: 'kernel', at, cause: { tag: 'seal' } }
     await this.#log.append({
@@ -115,7 +121,9 @@ export class TreeSproutKeeper implements SproutKeeper {
   }
 }
 
-function headMoved(fromNodeId: string, toNodeId: string): Pick<NewEvent<'head.moved'>, 'type' | 'payload'> {
+type TreeEvent = Pick<NewEvent<'node.sealed' | 'head.moved' | 'invariant.refused'>, 'type' | 'payload'>
+
+function headMoved(fromNodeId: string, toNodeId: string): TreeEvent {
   return { type: 'head.moved', payload: { from_node_id: fromNodeId, to_node_id: toNodeId, cause: 'seal' } }
 }
 

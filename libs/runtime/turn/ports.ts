@@ -45,4 +45,6 @@ export interface SproutKeeper {
   seal(input: { run: RunRow; contentId: string; partial: boolean }): Promise<void>
   /** The run ended without a word: there is no candidate, and the head goes back to where it was (case T2). */
   wither(run: RunRow): Promise<void>
+  /** The forbidden gate refused what the run was to send: the attempt goes on the tree's record (M8). */
+  noteForbidden(run: RunRow): Promise<void>
 }

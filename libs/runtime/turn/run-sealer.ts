@@ -50,10 +50,11 @@ export class RunSealer {
     contents?: readonly PendingContent[]
   }): Promise<ChainedEvent[] | null> {
     const { run, action } = input
-    const { unitOfWork, log, runs, contents, clock } = this.#deps
+    const { unitOfWork, log, runs, contents, sprouts, clock } = this.#deps
     return unitOfWork.run(async () => {
       if (!(await runs.holdFence(run.id, run.fence))) return null
       await this.#sealAnswer(input)
+      if (action.reason === 'forbidden') await sprouts.noteForbidden(run)
       const open = await runs.openCommands(run.id)
       if ((await log.head(`run:${run.id}`))?.quarantined) {
         // A broken chain takes nothing more (decision 18), but the seat must not wait for whoever looks at it.
