@@ -125,6 +125,9 @@ describe('the run loop', () => {
     expect(third.events.at(-1)).toMatchObject({ type: 'run.interrupted', payload: { reason: 'provider_error', code: 'rate_limited' } })
     const spoken = play([start, projected, segments(1), failed])
     expect(spoken.events.at(-1)).toMatchObject({ type: 'run.interrupted' })
+    // What an earlier turn said is no word of this call.
+    const later = play([start, projected, segments(1), steer(1), finished, projected, failed])
+    expect(later.actions.at(-1)).toEqual({ type: 'wait_retry', milliseconds: 5 })
   })
 
   it('K6: no request is dispatched whose reservation is over the token budget', () => {
