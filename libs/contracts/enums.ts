@@ -106,7 +106,14 @@ export const Pivot = z.enum(['linghe', 'taiyi', 'siming', 'zhuzhao', 'hetu', 'lu
 export type Pivot = z.infer<typeof Pivot>
 
 /** Waterfall nodes of the plugin bus (spec/3). */
-export const BusNode = z.enum(['run.requested', 'turn.started', 'llm.pre_request', 'tool.pre_execute', 'result.pre_accept', 'turn.finished'])
+export const BusNode = z.enum([
+  'run.requested',
+  'turn.started',
+  'llm.pre_request',
+  'tool.pre_execute',
+  'result.pre_accept',
+  'turn.finished',
+])
 export type BusNode = z.infer<typeof BusNode>
 
 /** Mirror-tree invariants (spec/2). */

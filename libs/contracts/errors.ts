@@ -6,10 +6,18 @@ export const errorCodes = {
   payload_too_large: { status: 413, title: 'The body is too large', action: 'Send less; the limit is in the detail.' },
   unsupported_media_type: { status: 415, title: 'The media type is not supported', action: 'See the API document for accepted types.' },
   not_signed_in: { status: 401, title: 'Not signed in', action: 'Open a sign-in link or send a bearer token.' },
-  signin_link_invalid: { status: 401, title: 'The sign-in link is used up, expired or unknown', action: 'Run `npm run -s signin` for a fresh one.' },
+  signin_link_invalid: {
+    status: 401,
+    title: 'The sign-in link is used up, expired or unknown',
+    action: 'Run `npm run -s signin` for a fresh one.',
+  },
   forbidden_scope: { status: 403, title: 'The token may not do this', action: 'Use a token with the named scope.' },
   origin_refused: { status: 403, title: 'The request comes from another site', action: 'Use the page of this server, or a bearer token.' },
-  host_refused: { status: 421, title: 'The host name is not known here', action: 'Use the printed address, or list the host in LINGTAI_HOST.' },
+  host_refused: {
+    status: 421,
+    title: 'The host name is not known here',
+    action: 'Use the printed address, or list the host in LINGTAI_HOST.',
+  },
   not_found: { status: 404, title: 'Not found', action: 'Check the id.' },
   method_not_allowed: { status: 405, title: 'The method is not allowed here', action: 'See the API document.' },
   candidate_open: { status: 409, title: 'The answer is still being written', action: 'Wait for it, stop it, or go on from a sealed node.' },
@@ -41,7 +49,11 @@ export class LingtaiError extends Error {
   readonly errors: readonly FieldError[]
   readonly data: Readonly<Record<string, unknown>>
 
-  constructor(code: ErrorCode, detail?: string, options: { errors?: readonly FieldError[]; data?: Record<string, unknown>; cause?: unknown } = {}) {
+  constructor(
+    code: ErrorCode,
+    detail?: string,
+    options: { errors?: readonly FieldError[]; data?: Record<string, unknown>; cause?: unknown } = {},
+  ) {
     super(detail ?? errorCodes[code].title, options.cause === undefined ? undefined : { cause: options.cause })
     this.name = 'LingtaiError'
     this.code = code

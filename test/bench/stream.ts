@@ -35,10 +35,23 @@ export const bench: Bench = async ({ args, say }) => {
       'no-write': { type: 'boolean', default: false },
     },
   })
-  const tiers = values.tier === undefined ? (fullTierServicesIfAny() ? (['full', 'light'] as const) : (['light'] as const)) : [values.tier === 'full' ? 'full' : 'light'] as const
-  const shapes = values.streams.split(',').map(Number).flatMap((streams): Shape[] =>
-    streams === 1 ? [{ streams, start: 'in turn' }] : [{ streams, start: 'spread' }, { streams, start: 'at once' }],
-  )
+  const tiers =
+    values.tier === undefined
+      ? fullTierServicesIfAny()
+        ? (['full', 'light'] as const)
+        : (['light'] as const)
+      : ([values.tier === 'full' ? 'full' : 'light'] as const)
+  const shapes = values.streams
+    .split(',')
+    .map(Number)
+    .flatMap((streams): Shape[] =>
+      streams === 1
+        ? [{ streams, start: 'in turn' }]
+        : [
+            { streams, start: 'spread' },
+            { streams, start: 'at once' },
+          ],
+    )
   const most = Math.max(...shapes.map((shape) => shape.streams))
 
   const upstream = await startChild({ file: join(folder, 'upstream.ts'), readyLine: /^port (\d+)$/ })
@@ -87,7 +100,9 @@ export const bench: Bench = async ({ args, say }) => {
 
 function told(figures: Figures): string {
   const { target, shape, pass, ttft, rate, cpuMs, lost, wrong } = figures
-  const cpu = Object.entries(cpuMs).map(([name, value]) => `${name} ${value.toFixed(1)}`).join(', ')
+  const cpu = Object.entries(cpuMs)
+    .map(([name, value]) => `${name} ${value.toFixed(1)}`)
+    .join(', ')
   return `pass ${pass}  ${target.padEnd(12)} ${String(shape.streams).padStart(3)} ${shape.start.padEnd(7)}  first ${ttft.p50.toFixed(1)} / ${ttft.p95.toFixed(1)} ms  rate ${rate.toFixed(1)}/s  cpu a stream: ${cpu || '-'}  lost ${lost} wrong ${wrong}  load ${loadavg()[0]?.toFixed(1)}`
 }
 

@@ -45,7 +45,11 @@ describe.each(portTiers)('memory and consent on the %s tier', (name) => {
       { version: 1, cause: 'extract', live: false },
     ])
     expect(updated.sources).toHaveLength(2)
-    expect(await slice.memories.undo(person.owner_id, id)).toMatchObject({ state: 'live', version: 1, text: "The user's favourite player is Ronaldo" })
+    expect(await slice.memories.undo(person.owner_id, id)).toMatchObject({
+      state: 'live',
+      version: 1,
+      text: "The user's favourite player is Ronaldo",
+    })
     expect(await recalled(person, 'favourite player')).toEqual(["The user's favourite player is Ronaldo"])
     const texts = async () => (await slice.memories.get(person.owner_id, id)).versions.map((version) => version.text)
     expect(await texts()).toEqual(["The user's favourite player is now Messi", "The user's favourite player is Ronaldo"])
@@ -53,7 +57,9 @@ describe.each(portTiers)('memory and consent on the %s tier', (name) => {
     world.clock.advance({ days: 8 })
     expect(await texts()).toEqual([null, "The user's favourite player is Ronaldo"])
     await slice.upkeep.eraseExpired()
-    expect(await world.count('contents', `owner_id = $1::uuid AND body LIKE '%now Messi' AND media_type = 'text/plain'`, [person.owner_id])).toBe(1) // the message itself
+    expect(
+      await world.count('contents', `owner_id = $1::uuid AND body LIKE '%now Messi' AND media_type = 'text/plain'`, [person.owner_id]),
+    ).toBe(1) // the message itself
     expect((await world.events(person)).map((event) => event.type)).toEqual([
       'memory.proposed',
       'extraction.finished',
@@ -106,9 +112,15 @@ describe.each(portTiers)('memory and consent on the %s tier', (name) => {
   it('corrects by a new version, against the version that the owner saw', async () => {
     const person = await world.person()
     const [id = ''] = await world.remember(slice, person, ['likes black tea'])
-    expect(await slice.memories.correct(person.owner_id, id, { text: 'likes green tea', version: 1 })).toMatchObject({ version: 2, level: 'explicit', undo_until: null })
+    expect(await slice.memories.correct(person.owner_id, id, { text: 'likes green tea', version: 1 })).toMatchObject({
+      version: 2,
+      level: 'explicit',
+      undo_until: null,
+    })
     expect(await recalled(person, 'tea')).toEqual(['likes green tea'])
-    await expect(slice.memories.correct(person.owner_id, id, { text: 'likes mint tea', version: 1 })).rejects.toMatchObject({ code: 'revision_conflict' })
+    await expect(slice.memories.correct(person.owner_id, id, { text: 'likes mint tea', version: 1 })).rejects.toMatchObject({
+      code: 'revision_conflict',
+    })
     await expect(slice.memories.undo(person.owner_id, id)).rejects.toMatchObject({ code: 'wrong_state' })
     const private_ = await slice.memories.correct(person.owner_id, id, { text: 'likes the tea that my mother brews', version: 2 })
     expect(private_).toMatchObject({ level: 'heavy', state: 'live', sensitive: true, topics: ['third_person'] })
@@ -118,7 +130,9 @@ describe.each(portTiers)('memory and consent on the %s tier', (name) => {
   it('joins a correction with the memory that says so already', async () => {
     const person = await world.person()
     const [first = '', second = ''] = await world.remember(slice, person, ['likes mint tea', 'likes black coffee'])
-    expect(await slice.memories.correct(person.owner_id, second, { text: 'Likes mint tea.', version: 1 })).toMatchObject({ state: 'merged' })
+    expect(await slice.memories.correct(person.owner_id, second, { text: 'Likes mint tea.', version: 1 })).toMatchObject({
+      state: 'merged',
+    })
     expect(await recalled(person, 'likes mint tea coffee')).toEqual(['likes mint tea'])
     expect((await slice.memories.get(person.owner_id, first)).sources).toHaveLength(2)
   })
@@ -149,7 +163,8 @@ describe.each(portTiers)('memory and consent on the %s tier', (name) => {
       () => slice.memories.correct(other.owner_id, id, { text: 'mine now', version: 1 }),
       () => slice.memories.delete(other.owner_id, id),
       () => slice.memories.search(other.owner_id, { character_id: person.character_id, query: 'nurse', limit: 5 }),
-      () => slice.memories.search(other.owner_id, { character_id: other.character_id, realm_id: person.realm_id, query: 'nurse', limit: 5 }),
+      () =>
+        slice.memories.search(other.owner_id, { character_id: other.character_id, realm_id: person.realm_id, query: 'nurse', limit: 5 }),
     ]) {
       await expect(call()).rejects.toMatchObject(missing)
     }
@@ -178,12 +193,20 @@ describe.each(portTiers)('memory and consent on the %s tier', (name) => {
     await slice.memories.delete(person.owner_id, id)
     await slice.memories.delete(person.owner_id, id)
     expect(await recalled(person, 'zeppelin stamps')).toEqual([])
-    expect((await slice.recaller.recall({ ...allOf(person), ...(await vectorOf(slice, 'zeppelin stamps')), tokens: [], weights: [] })).candidates).toEqual([])
+    expect(
+      (await slice.recaller.recall({ ...allOf(person), ...(await vectorOf(slice, 'zeppelin stamps')), tokens: [], weights: [] }))
+        .candidates,
+    ).toEqual([])
     const versions = 'version_id IN (SELECT id FROM memory_versions WHERE memory_id = $1::uuid)'
     expect([await world.count('memory_terms', versions, [id]), await world.count('memory_vectors', versions, [id])]).toEqual([0, 0])
     expect(await world.count('memory_term_counts', 'character_id = $1::uuid', [person.character_id])).toBe(0)
     expect(await world.count('contents', `owner_id = $1::uuid AND body = 'The user collects zeppelin stamps'`, [person.owner_id])).toBe(1) // the message
-    expect(await slice.memories.get(person.owner_id, id)).toMatchObject({ state: 'deleted', text: null, versions: [{ text: null }], recalled_in: [{ run_id: runId }] })
+    expect(await slice.memories.get(person.owner_id, id)).toMatchObject({
+      state: 'deleted',
+      text: null,
+      versions: [{ text: null }],
+      recalled_in: [{ run_id: runId }],
+    })
     expect((await slice.recalls.audit(person.owner_id, auditId))?.hits).toMatchObject([{ memory_id: id, text: null }])
     expect((await world.events(person)).filter((event) => event.type === 'memory.deleted')).toHaveLength(1)
   })
@@ -207,7 +230,14 @@ describe.each(portTiers)('memory and consent on the %s tier', (name) => {
       { role: 'character', text: 'Sweet.' },
     ])
     const [figs = '', dates = ''] = talk.nodeIds
-    slice.answer(() => proposed(figs, { content: 'likes figs' }, { content: 'likes dates', source_message_ids: [dates] }, { content: 'likes figs and dates', source_message_ids: [figs, dates] }))
+    slice.answer(() =>
+      proposed(
+        figs,
+        { content: 'likes figs' },
+        { content: 'likes dates', source_message_ids: [dates] },
+        { content: 'likes figs and dates', source_message_ids: [figs, dates] },
+      ),
+    )
     await slice.extraction.extract(await world.canonize(talk))
     await world.database.run(async () => {
       await world.deleteNode(figs)
@@ -220,13 +250,17 @@ describe.each(portTiers)('memory and consent on the %s tier', (name) => {
       { text: null, state: 'deleted', flagged: null },
     ])
     expect(items[0]?.sources.map((source) => source.text)).toEqual([null, 'And dates.'])
-    expect(await slice.memories.correct(person.owner_id, items[0]?.id ?? '', { text: 'likes dates and figs', version: 1 })).toMatchObject({ flagged: null })
+    expect(await slice.memories.correct(person.owner_id, items[0]?.id ?? '', { text: 'likes dates and figs', version: 1 })).toMatchObject({
+      flagged: null,
+    })
   })
 
   it('flags what only a withdrawn canonization vouched for, and removes nothing (M4)', async () => {
     const person = await world.person()
     const [id = ''] = await world.remember(slice, person, ['likes figs'])
-    const [source] = await slice.store.sources(person.owner_id, [(await slice.store.find(person.owner_id, id, world.clock.now()))?.current_version_id ?? ''])
+    const [source] = await slice.store.sources(person.owner_id, [
+      (await slice.store.find(person.owner_id, id, world.clock.now()))?.current_version_id ?? '',
+    ])
     const canonizationId = source?.canonization_id ?? ''
     await world.database.run(async () => {
       await world.withdraw(canonizationId)
@@ -259,17 +293,36 @@ describe.each(portTiers)('memory and consent on the %s tier', (name) => {
     it.each([
       ['a heavy memory live without its owner', `UPDATE memories SET state = 'live' WHERE id = $1::uuid`, 'waits for its owner'],
       ['a heavy memory made harmless', `UPDATE memories SET level = 'explicit', type = 'preference' WHERE id = $1::uuid`, 'stays heavy'],
-      ['a memory moved to another realm', `UPDATE memories SET realm_id = (SELECT id FROM realms r WHERE r.owner_id = memories.owner_id AND r.kind = 'fiction') WHERE id = $1::uuid`, 'keeps its identity'],
+      [
+        'a memory moved to another realm',
+        `UPDATE memories SET realm_id = (SELECT id FROM realms r WHERE r.owner_id = memories.owner_id AND r.kind = 'fiction') WHERE id = $1::uuid`,
+        'keeps its identity',
+      ],
       ['a memory removed', 'DELETE FROM memories WHERE id = $1::uuid', 'cannot be removed'],
       ['a version rewritten', 'UPDATE memory_versions SET version = 9 WHERE memory_id = $1::uuid', 'append-only'],
-      ['a source rewritten', 'DELETE FROM memory_sources WHERE version_id IN (SELECT id FROM memory_versions WHERE memory_id = $1::uuid)', 'append-only'],
+      [
+        'a source rewritten',
+        'DELETE FROM memory_sources WHERE version_id IN (SELECT id FROM memory_versions WHERE memory_id = $1::uuid)',
+        'append-only',
+      ],
     ])('refuses %s', async (_what, statement, message) => {
       await expect(sql(statement, [heavy])).rejects.toEqual(refusedBy(message))
     })
 
     it('refuses a sensitive or listed memory that takes effect by itself', async () => {
-      await expect(sql(`UPDATE memories SET sensitive = true WHERE id = $1::uuid`, [explicit])).rejects.toEqual(refusedBy('explicit_is_harmless'))
-      await expect(sql(`UPDATE memories SET type = 'fact' WHERE id = $1::uuid`, [explicit])).rejects.toEqual(refusedBy('explicit_is_harmless'))
+      await expect(
+        sql(
+          `INSERT INTO memories (id, owner_id, character_id, realm_id, level, state, type, origin, priority, confidence, sensitive, current_version_id, text_hash, created_at, updated_at)
+           SELECT gen_random_uuid(), owner_id, character_id, realm_id, level, 'live', type, origin, 0, 0, sensitive, current_version_id, sha256('x'), now(), now() FROM memories WHERE id = $1::uuid`,
+          [heavy],
+        ),
+      ).rejects.toEqual(refusedBy('does not begin as live'))
+      await expect(sql(`UPDATE memories SET sensitive = true WHERE id = $1::uuid`, [explicit])).rejects.toEqual(
+        refusedBy('explicit_is_harmless'),
+      )
+      await expect(sql(`UPDATE memories SET type = 'fact' WHERE id = $1::uuid`, [explicit])).rejects.toEqual(
+        refusedBy('explicit_is_harmless'),
+      )
     })
 
     it('refuses states that do not follow each other', async () => {

@@ -27,7 +27,11 @@ describe.each(portTiers)('extraction on the %s tier', (name) => {
   it('stores what is harmless at once and lets the rest wait, each with its sources and events', async () => {
     const { person, user, canonizationId } = await teaTalk()
     slice.answer(() =>
-      proposed(user, { content: 'The user likes jasmine tea.' }, { content: 'The user is allergic to nuts.', type: 'fact', sensitive: true }),
+      proposed(
+        user,
+        { content: 'The user likes jasmine tea.' },
+        { content: 'The user is allergic to nuts.', type: 'fact', sensitive: true },
+      ),
     )
     expect(await slice.extraction.extract(canonizationId)).toEqual({ outcome: 'finished', code: null, stored: 2, dropped: 0 })
     const { items } = await slice.memories.list(person.owner_id, { limit: 10, character_id: person.character_id })
@@ -93,6 +97,45 @@ describe.each(portTiers)('extraction on the %s tier', (name) => {
     expect((await slice.memories.list(other.owner_id, { limit: 100 })).items).toHaveLength(1)
   })
 
+  it('stores the proposals of one of two jobs that extract the same canon at once', async () => {
+    const { person, user, canonizationId } = await teaTalk()
+    const second = await world.slice({ database: tier.replica().database })
+    let waiting = 0
+    let release: () => void = () => undefined
+    const both = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    // Each has its answer only when both have asked, and no two answers are alike.
+    const answerWith = (content: string) => async () => {
+      if (++waiting === 2) release()
+      await both
+      return proposed(user, { content })
+    }
+    slice.answer(answerWith('likes tea'))
+    second.answer(answerWith('enjoys a kettle'))
+    const ends = await Promise.all([slice.extraction.extract(canonizationId), second.extraction.extract(canonizationId)])
+    expect(ends).toEqual([ends[0], ends[0]])
+    expect(await world.memoryIds(person)).toHaveLength(1)
+    expect((await world.events(person)).filter((event) => event.type === 'extraction.finished')).toHaveLength(1)
+  })
+
+  it('shows only what a canonization adds to the one before it', async () => {
+    const person = await world.person()
+    const talk = await world.talk(person, [
+      { role: 'user', text: 'I like tea.' },
+      { role: 'character', text: 'Noted.' },
+      { role: 'user', text: 'I like rain.' },
+      { role: 'character', text: 'So do I.' },
+    ])
+    const [tea = '', first = '', rain = '', last = ''] = talk.nodeIds
+    await world.canonize(talk, { to: first })
+    slice.answer(() => proposed(rain, { content: 'likes rain' }, { content: 'likes tea', source_message_ids: [tea] }))
+    await slice.extraction.extract(await world.canonize(talk, { from: first, to: last }))
+    const shown = JSON.parse(slice.questions.at(-1)?.messages[1]?.content ?? '{}') as { messages: { id: string }[] }
+    expect(shown.messages.map((message) => message.id)).toEqual([rain, last])
+    expect((await world.events(person)).map((event) => event.payload.reason).filter(Boolean)).toEqual(['outside_canon'])
+  })
+
   it('counts three derivations on each path: new, duplicate, replaced (R2)', async () => {
     const person = await world.person()
     await world.remember(slice, person, ['likes oolong', 'Likes oolong.', 'likes  oolong'])
@@ -101,13 +144,17 @@ describe.each(portTiers)('extraction on the %s tier', (name) => {
         { role: 'user', text: content },
         { role: 'character', text: 'Noted.' },
       ])
-      slice.answer((question) => (question.purpose === 'dedupe' ? decision(requestOf(question).pool) : proposed(talk.nodeIds[0] ?? '', { content })))
+      slice.answer((question) =>
+        question.purpose === 'dedupe' ? decision(requestOf(question).pool) : proposed(talk.nodeIds[0] ?? '', { content }),
+      )
       await slice.extraction.extract(await world.canonize(talk))
     }
     const skip = (pool: { id: string }[]) => ({ decisions: [{ index: 0, action: 'skip', target_ids: [pool[0]?.id] }] })
     const update = (pool: { id: string }[]) => ({ decisions: [{ index: 0, action: 'update', target_ids: [pool[0]?.id] }] })
     const mentions = () =>
-      world.database.query<{ mentions: number }>(`SELECT mentions FROM memories WHERE owner_id = $1::uuid AND state = 'live' ORDER BY id`, [person.owner_id])
+      world.database.query<{ mentions: number }>(`SELECT mentions FROM memories WHERE owner_id = $1::uuid AND state = 'live' ORDER BY id`, [
+        person.owner_id,
+      ])
     expect(await mentions()).toEqual([{ mentions: 3 }])
     await derive('enjoys a cup of oolong', skip)
     await derive('drinks oolong every day', update)
@@ -203,10 +250,17 @@ describe.each(portTiers)('extraction on the %s tier', (name) => {
         ? { decisions: [{ index: 0, action: 'update', target_ids: [foreign] }] }
         : proposed(talk.nodeIds[0] ?? '', { content: 'likes green tea with milk' }),
     )
-    expect(await slice.extraction.extract(await world.canonize(talk))).toMatchObject({ outcome: 'given_up', code: 'dedupe_invalid', stored: 0 })
+    expect(await slice.extraction.extract(await world.canonize(talk))).toMatchObject({
+      outcome: 'given_up',
+      code: 'dedupe_invalid',
+      stored: 0,
+    })
     expect(slice.questions.at(-1)?.messages.at(-1)?.content).toContain('target_ids holds an id that is not in the pool')
     expect(await world.memoryIds(person)).toEqual([mine])
-    expect((await world.events(person)).at(-1)).toMatchObject({ type: 'extraction.given_up', payload: { code: 'dedupe_invalid', tries: 3 } })
+    expect((await world.events(person)).at(-1)).toMatchObject({
+      type: 'extraction.given_up',
+      payload: { code: 'dedupe_invalid', tries: 3 },
+    })
   })
 
   it('tries a bad answer once more with what is wrong, then takes what is good of it', async () => {
@@ -243,7 +297,10 @@ describe.each(portTiers)('extraction on the %s tier', (name) => {
       throw new Error('refused')
     })
     await expect(slice.extraction.extract(canonizationId)).rejects.toThrow()
-    expect(await slice.extraction.extract(canonizationId, { lastAttempt: true })).toMatchObject({ outcome: 'given_up', code: 'model_unavailable' })
+    expect(await slice.extraction.extract(canonizationId, { lastAttempt: true })).toMatchObject({
+      outcome: 'given_up',
+      code: 'model_unavailable',
+    })
   })
 
   it('goes through a long range in batches and resumes behind the last stored one', async () => {
@@ -269,12 +326,18 @@ describe.each(portTiers)('extraction on the %s tier', (name) => {
     await slice.extraction.extract(canonizationId)
     expect(seen).toEqual([talk.nodeIds.slice(0, 2), talk.nodeIds.slice(2)])
     expect(await world.memoryIds(person)).toHaveLength(2)
-    expect((await world.events(person)).at(-1)).toMatchObject({ type: 'extraction.finished', payload: { stored: 2, proposals: 2, dropped: 0 } })
+    expect((await world.events(person)).at(-1)).toMatchObject({
+      type: 'extraction.finished',
+      payload: { stored: 2, proposals: 2, dropped: 0 },
+    })
   })
 
   it('does not bring back what the owner rejected or undid', async () => {
     const person = await world.person()
-    const [proposal = '', automatic = ''] = await world.remember(slice, person, [{ content: 'The user is a nurse', type: 'fact' }, 'likes oolong'])
+    const [proposal = '', automatic = ''] = await world.remember(slice, person, [
+      { content: 'The user is a nurse', type: 'fact' },
+      'likes oolong',
+    ])
     await slice.memories.reject(person.owner_id, proposal)
     await slice.memories.undo(person.owner_id, automatic)
     expect(await world.remember(slice, person, [{ content: 'the user is a nurse.', type: 'fact' }, 'Likes oolong'])).toEqual([])

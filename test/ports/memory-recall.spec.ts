@@ -28,7 +28,12 @@ describe.each(portTiers)('recall on the %s tier', (name) => {
     slice.recalls.recall({ ...person, queries: [{ text: query, weight: 1 }], runId: null, ...over })
   const texts = async (...args: Parameters<typeof ask>) => (await ask(...args)).items.map((item) => item.text)
   /** The legs themselves, with everything open that a caller can open. */
-  const legs = async (person: Pick<Person, 'owner_id' | 'character_id' | 'realm_id'>, query: string, over: Partial<RecallQuery> = {}, by: Slice = slice) => {
+  const legs = async (
+    person: Pick<Person, 'owner_id' | 'character_id' | 'realm_id'>,
+    query: string,
+    over: Partial<RecallQuery> = {},
+    by: Slice = slice,
+  ) => {
     const vector = await by.embeddings.query([{ text: query, weight: 1 }])
     return by.recaller.recall({
       ...person,
@@ -73,14 +78,24 @@ describe.each(portTiers)('recall on the %s tier', (name) => {
     )
     const third = other[0]?.id ?? ''
     const secret = 'keeps a silver compass in the drawer'
-    for (const [of, realmId] of [[person, person.realm_id], [person, person.fiction], [person, third], [sister, person.realm_id], [stranger, stranger.realm_id]] as const) {
+    for (const [of, realmId] of [
+      [person, person.realm_id],
+      [person, person.fiction],
+      [person, third],
+      [sister, person.realm_id],
+      [stranger, stranger.realm_id],
+    ] as const) {
       await world.remember(slice, of, [secret], { realmId })
     }
     const seen = async (scope: Pick<Person, 'owner_id' | 'character_id' | 'realm_id'>, leg: 'text' | 'vector', exactUpTo: number) => {
       const { candidates } = await legs(scope, secret, leg === 'text' ? { vector: null } : { tokens: [], weights: [], exactUpTo })
       return candidates.map((candidate) => candidate.realm_id).sort()
     }
-    for (const [leg, exactUpTo] of [['text', 0], ['vector', 1_000], ['vector', 0]] as const) {
+    for (const [leg, exactUpTo] of [
+      ['text', 0],
+      ['vector', 1_000],
+      ['vector', 0],
+    ] as const) {
       expect(await seen(person, leg, exactUpTo)).toEqual([person.realm_id])
       expect(await seen({ ...person, realm_id: person.fiction }, leg, exactUpTo)).toEqual([person.fiction, person.realm_id].sort())
       expect(await seen(stranger, leg, exactUpTo)).toEqual([stranger.realm_id])
@@ -113,9 +128,15 @@ describe.each(portTiers)('recall on the %s tier', (name) => {
     await world.remember(flatSlice, person, ['likes plums', '喜欢李子', 'likes rain'])
     const { items, auditId } = await flatSlice.recalls.recall({ ...person, queries: [{ text: '李子', weight: 1 }], runId: null })
     expect(items.map((item) => item.text)).toEqual(['喜欢李子'])
-    expect(await flatSlice.recalls.audit(person.owner_id, auditId)).toMatchObject({ vector_leg: 'degenerate', hits: [{ vector_rank: null, text_rank: 1 }] })
+    expect(await flatSlice.recalls.audit(person.owner_id, auditId)).toMatchObject({
+      vector_leg: 'degenerate',
+      hits: [{ vector_rank: null, text_rank: 1 }],
+    })
     const broken = await world.slice({
-      embedder: { ...flat, embed: async (list) => (list[0]?.startsWith('The kettle') ? flat.embed(list) : Promise.reject(new Error('down'))) },
+      embedder: {
+        ...flat,
+        embed: async (list) => (list[0]?.startsWith('The kettle') ? flat.embed(list) : Promise.reject(new Error('down'))),
+      },
     })
     const without = await broken.recalls.recall({ ...person, queries: [{ text: '李子', weight: 1 }], runId: null })
     expect(without.items.map((item) => item.text)).toEqual(['喜欢李子'])
@@ -128,7 +149,9 @@ describe.each(portTiers)('recall on the %s tier', (name) => {
 
   it('counts decay from the event or the last recall, not from the import, and strengthens once per run (R21)', async () => {
     const person = await world.person()
-    const [id = ''] = await world.remember(slice, person, [{ content: 'The user moved to the harbour yesterday', type: 'event' }], { at: '2025-06-01T12:00:00.000Z' })
+    const [id = ''] = await world.remember(slice, person, [{ content: 'The user moved to the harbour yesterday', type: 'event' }], {
+      at: '2025-06-01T12:00:00.000Z',
+    })
     expect(await slice.memories.get(person.owner_id, id)).toMatchObject({ event_at: '2025-05-31T12:00:00.000Z', hits: 0 })
     const audited = async (runId: string | null) => {
       const { auditId } = await ask(person, 'harbour', { runId })
@@ -148,7 +171,11 @@ describe.each(portTiers)('recall on the %s tier', (name) => {
 
   it('gives one slot to a memory that both legs find, and one to near-duplicates (R22)', async () => {
     const person = await world.person()
-    await world.remember(slice, person, ['The user likes jasmine tea in the quiet morning', 'The user likes jasmine tea in the quiet mornings', 'likes jazz'])
+    await world.remember(slice, person, [
+      'The user likes jasmine tea in the quiet morning',
+      'The user likes jasmine tea in the quiet mornings',
+      'likes jazz',
+    ])
     const { items, auditId } = await ask(person, 'jasmine tea in the morning')
     expect(items).toHaveLength(1)
     const hits = (await slice.recalls.audit(person.owner_id, auditId))?.hits ?? []
@@ -171,7 +198,9 @@ describe.each(portTiers)('recall on the %s tier', (name) => {
     const person = await world.person()
     const [id = ''] = await world.remember(slice, person, ['likes rye bread'])
     const talk = await world.talk(person, [{ role: 'user', text: 'Which bread?' }])
-    const [row] = await world.database.query<{ content_id: string }>('SELECT content_id FROM nodes WHERE id = $1::uuid', [talk.nodeIds[0] ?? ''])
+    const [row] = await world.database.query<{ content_id: string }>('SELECT content_id FROM nodes WHERE id = $1::uuid', [
+      talk.nodeIds[0] ?? '',
+    ])
     const runId = await world.run(person)
     const { auditId } = await ask(person, 'Which bread?', { runId, queryContentIds: [row?.content_id ?? ''] })
     const audit = await slice.recalls.audit(person.owner_id, auditId)
@@ -189,15 +218,26 @@ describe.each(portTiers)('recall on the %s tier', (name) => {
     expect(await salted()).toBe(1)
     await slice.deps.contents.erase({ ids: [row?.content_id ?? ''], cause: 'test' })
     expect(await salted()).toBe(0)
-    await expect(world.database.execute('UPDATE recall_hits SET score = 1 WHERE audit_id = $1::uuid', [auditId])).rejects.toThrow('append-only')
-    await expect(world.database.execute(`UPDATE recall_audits SET embedder = 'x' WHERE id = $1::uuid`, [auditId])).rejects.toThrow('only ever loses its salt')
+    await expect(world.database.execute('UPDATE recall_hits SET score = 1 WHERE audit_id = $1::uuid', [auditId])).rejects.toThrow(
+      'append-only',
+    )
+    await expect(world.database.execute(`UPDATE recall_audits SET embedder = 'x' WHERE id = $1::uuid`, [auditId])).rejects.toThrow(
+      'only ever loses its salt',
+    )
   })
 
   it('reckons vitality and soft factors as the rule says', async () => {
     const person = await world.person()
-    await world.remember(slice, person, ['likes copper', { content: 'likes copper and silver in spring', priority: 0.9 }], { at: '2026-02-01T00:00:00.000Z' })
+    await world.remember(slice, person, ['likes copper', { content: 'likes copper and silver in spring', priority: 0.9 }], {
+      at: '2026-02-01T00:00:00.000Z',
+    })
     for (const { event_at, vitality: alive, score, text_rank, text } of (await legs(person, 'copper', { vector: null })).candidates) {
-      const expected = vitality({ eventAt: event_at, lastHitAt: null, now: world.clock.now(), halfLifeDays: recallProfile('lexical').halfLifeDays })
+      const expected = vitality({
+        eventAt: event_at,
+        lastHitAt: null,
+        now: world.clock.now(),
+        halfLifeDays: recallProfile('lexical').halfLifeDays,
+      })
       expect(alive).toBeCloseTo(expected, 9)
       const priority = text.includes('spring') ? 0.9 : 0.5
       expect(score).toBeCloseTo((1 / (60 + (text_rank ?? 0))) * softFactor({ vitality: alive, priority }), 9)
@@ -247,7 +287,9 @@ describe.each(portTiers)('recall on the %s tier', (name) => {
       await expect(world.slice({ embedder: embedder(512, { embed: down }) })).rejects.toThrow(EmbedderRefusedError)
       await expect(world.slice({ embedder: embedder(512, { embed: down }) })).rejects.toThrow('LINGTAI_EMBEDDING_MODEL')
       await expect(world.slice({ embedder: embedder(512, {}, 'test-384-v1') })).rejects.toThrow(EmbeddingSpaceMismatchError)
-      await expect(world.slice({ embedder: embedder(512, { embed: async (list) => list.map(() => new Float32Array(384)) }) })).rejects.toThrow('384 dimensions instead of 512')
+      await expect(
+        world.slice({ embedder: embedder(512, { embed: async (list) => list.map(() => new Float32Array(384)) }) }),
+      ).rejects.toThrow('384 dimensions instead of 512')
     })
 
     it('embeds again in the background, resumes after a kill, then drops the former vectors', async () => {

@@ -107,7 +107,9 @@ it('regenerate adds a candidate, switching goes back, editing forks, forking goe
   const back = await call<HeadMoved>(system, 'POST', `/v1/nodes/${first}/adopt`)
   expect(back.head.id).toBe(first)
 
-  const edited = await call<Edited>(system, 'POST', `/v1/nodes/${heard.accepted.question_id}/edit`, { text: 'I like jasmine tea in the morning. And you?' })
+  const edited = await call<Edited>(system, 'POST', `/v1/nodes/${heard.accepted.question_id}/edit`, {
+    text: 'I like jasmine tea in the morning. And you?',
+  })
   expect(edited.run).not.toBeNull()
   await runEnded(system, edited.run?.run_id ?? '')
   expect((await node(system, heard.accepted.question_id)).text).toContain('in the evening')

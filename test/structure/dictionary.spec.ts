@@ -18,7 +18,9 @@ function sources(folder: string): { path: string; text: string }[] {
 const code = [...sources('libs'), ...sources('apps')]
 /** An event is written as an object with its type and payload. */
 const written = new Set(
-  code.flatMap(({ text }) => [...text.matchAll(/type: '([a-z_]+(?:\.[a-z_]+)*)'(?: as const)?,\s*payload/g)].map((match) => match[1] ?? '')),
+  code.flatMap(({ text }) =>
+    [...text.matchAll(/type: '([a-z_]+(?:\.[a-z_]+)*)'(?: as const)?,\s*payload/g)].map((match) => match[1] ?? ''),
+  ),
 )
 
 /** Whether any code names the type; tests and the dictionary do not count. */

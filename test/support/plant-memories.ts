@@ -35,10 +35,11 @@ async function plantChunk(database: Database, { scope, source, vectors, at }: Pl
   const place = [owner_id, character_id, realm_id]
   const [memories, versions, contents] = [rows.map((row) => row.memory), rows.map((row) => row.version), rows.map((row) => row.content)]
   const key = new Uint8Array(32)
-  await database.execute(
-    `INSERT INTO memory_keys (owner_id, character_id, key) VALUES ($1::uuid, $2::uuid, $3) ON CONFLICT DO NOTHING`,
-    [owner_id, character_id, key],
-  )
+  await database.execute(`INSERT INTO memory_keys (owner_id, character_id, key) VALUES ($1::uuid, $2::uuid, $3) ON CONFLICT DO NOTHING`, [
+    owner_id,
+    character_id,
+    key,
+  ])
   await database.execute(
     `INSERT INTO contents (id, owner_id, media_type, body, salt, digest, size)
      SELECT c.id, $1::uuid, 'text/plain', c.body, sha256('salt'), sha256(convert_to(c.body, 'UTF8')), octet_length(c.body)
@@ -70,13 +71,24 @@ async function plantChunk(database: Database, { scope, source, vectors, at }: Pl
     `INSERT INTO memory_terms (version_id, token, owner_id, character_id, realm_id, live, level, frequency, length)
      SELECT t.version, t.token, $1::uuid, $2::uuid, $3::uuid, true, 'explicit', t.frequency, t.length
      FROM unnest($4::uuid[], $5::text[], $6::int[], $7::int[]) AS t(version, token, frequency, length)`,
-    [...place, terms.map((term) => term.version), terms.map((term) => term.token), terms.map((term) => term.frequency), terms.map((term) => term.length)],
+    [
+      ...place,
+      terms.map((term) => term.version),
+      terms.map((term) => term.token),
+      terms.map((term) => term.frequency),
+      terms.map((term) => term.length),
+    ],
   )
   if (!vectors) return
   await database.execute(
     `INSERT INTO memory_vectors (version_id, space_id, owner_id, character_id, realm_id, live, level, embedding)
      SELECT v.id, $4::int, $1::uuid, $2::uuid, $3::uuid, true, 'explicit', v.embedding::halfvec
      FROM unnest($5::uuid[], $6::text[]) AS v(id, embedding)`,
-    [...place, vectors.space.id, versions, rows.map((_, index) => vectorText(vectors.values[from + index] ?? new Float32Array(vectors.space.dimensions)))],
+    [
+      ...place,
+      vectors.space.id,
+      versions,
+      rows.map((_, index) => vectorText(vectors.values[from + index] ?? new Float32Array(vectors.space.dimensions))),
+    ],
   )
 }

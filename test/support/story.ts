@@ -7,9 +7,12 @@ import type { TestSystem } from './system.ts'
 
 type Page = z.output<typeof CharacterPage>
 
+/** A server that one can speak to: a test's own, or one in another process. */
+export type Client = Pick<TestSystem, 'call' | 'baseUrl' | 'token'>
+
 /** Calls and expects a status; throws with the whole answer otherwise. */
 export async function call<Answer>(
-  system: Pick<TestSystem, 'call'>,
+  system: Pick<Client, 'call'>,
   method: string,
   path: string,
   body?: unknown,
@@ -28,7 +31,7 @@ export async function call<Answer>(
 }
 
 /** The first character of the owner, and a fresh tree with it. */
-export async function newTree(system: TestSystem, options: { token?: string; zone?: string } = {}): Promise<TreeView> {
+export async function newTree(system: Client, options: { token?: string; zone?: string } = {}): Promise<TreeView> {
   const { token } = options
   const page = await call<Page>(system, 'GET', '/v1/characters', undefined, { token })
   const character = page.items[0]
@@ -36,20 +39,28 @@ export async function newTree(system: TestSystem, options: { token?: string; zon
   return call<TreeView>(system, 'POST', '/v1/trees', { character_id: character.id, zone: options.zone ?? 'UTC' }, { token })
 }
 
-export function ask(system: TestSystem, treeId: string, text: string, options: { parent_id?: string; token?: string } = {}): Promise<RunAccepted> {
+export function ask(
+  system: Client,
+  treeId: string,
+  text: string,
+  options: { parent_id?: string; token?: string } = {},
+): Promise<RunAccepted> {
   const { token, ...body } = options
   return call<RunAccepted>(system, 'POST', `/v1/trees/${treeId}/runs`, { text, ...body }, { token })
 }
 
 /** Follows a run's stream until it ends, or until `until` says so; then the connection is closed. */
 export async function follow(
-  system: Pick<TestSystem, 'baseUrl' | 'token'>,
+  system: Pick<Client, 'baseUrl' | 'token'>,
   runId: string,
   options: { after?: number; token?: string; until?: (event: RunStreamEvent, all: RunStreamEvent[]) => boolean } = {},
 ): Promise<RunStreamEvent[]> {
   const abort = new AbortController()
   const response = await fetch(`${system.baseUrl}/v1/runs/${runId}/events`, {
-    headers: { authorization: `Bearer ${options.token ?? system.token}`, ...(options.after === undefined ? {} : { 'last-event-id': String(options.after) }) },
+    headers: {
+      authorization: `Bearer ${options.token ?? system.token}`,
+      ...(options.after === undefined ? {} : { 'last-event-id': String(options.after) }),
+    },
     signal: abort.signal,
   })
   if (!response.ok || !response.body) throw new Error(`the stream answered ${response.status}: ${await response.text()}`)
@@ -78,20 +89,22 @@ export async function follow(
 /** The text that a stream showed. */
 export function spoken(events: readonly RunStreamEvent[]): string {
   return events
-    .flatMap((event) => (event.type === 'llm.delta' ? event.segments.filter((segment) => segment.kind === 'text').map((segment) => segment.text ?? '') : []))
+    .flatMap((event) =>
+      event.type === 'llm.delta' ? event.segments.filter((segment) => segment.kind === 'text').map((segment) => segment.text ?? '') : [],
+    )
     .join('')
 }
 
-export function node(system: TestSystem, nodeId: string, token?: string): Promise<NodeView> {
+export function node(system: Client, nodeId: string, token?: string): Promise<NodeView> {
   return call<NodeView>(system, 'GET', `/v1/nodes/${nodeId}`, undefined, { token })
 }
 
-export function path(system: TestSystem, treeId: string, query = ''): Promise<PathView> {
+export function path(system: Client, treeId: string, query = ''): Promise<PathView> {
   return call<PathView>(system, 'GET', `/v1/trees/${treeId}/path${query}`)
 }
 
 /** Asks and waits for the answer. */
-export async function askAndHear(system: TestSystem, treeId: string, text: string, options: { parent_id?: string; token?: string } = {}) {
+export async function askAndHear(system: Client, treeId: string, text: string, options: { parent_id?: string; token?: string } = {}) {
   const accepted = await ask(system, treeId, text, options)
   const events = await follow(system, accepted.run_id, { token: options.token })
   return { accepted, events, text: spoken(events) }
@@ -108,7 +121,7 @@ export async function eventually<Value>(look: () => Promise<Value | null | undef
   }
 }
 
-export function runEnded(system: TestSystem, runId: string): Promise<RunView> {
+export function runEnded(system: Client, runId: string): Promise<RunView> {
   return eventually(async () => {
     const run = await call<RunView>(system, 'GET', `/v1/runs/${runId}`)
     return run.ended_at === null ? null : run

@@ -17,7 +17,14 @@ export class AdminRunsController {
     private readonly verifier: VerifyService,
   ) {}
 
-  @ApiRoute({ method: 'GET', path: '/v1/admin/runs', summary: 'All runs, newest first', access: 'admin', query: RunListQuery, answer: AdminRunPage })
+  @ApiRoute({
+    method: 'GET',
+    path: '/v1/admin/runs',
+    summary: 'All runs, newest first',
+    access: 'admin',
+    query: RunListQuery,
+    answer: AdminRunPage,
+  })
   list(@Input() { query }: { query: z.output<typeof RunListQuery> }): Promise<z.output<typeof AdminRunPage>> {
     const cursor = parseCursor(query.cursor)
     return this.adminRuns.list({

@@ -19,7 +19,8 @@ export const replay: AdminVerb = {
   usage: 'replay [--sample N]   rebuilds the contexts of N random past runs and compares the bytes; fails on a difference',
   run: async ({ system, note }, { sample = '20' }) => {
     const count = Number(sample)
-    if (!Number.isInteger(count) || count < 1 || count > SAMPLE_MAX) throw new UsageError(`--sample is a whole number from 1 to ${SAMPLE_MAX}`)
+    if (!Number.isInteger(count) || count < 1 || count > SAMPLE_MAX)
+      throw new UsageError(`--sample is a whole number from 1 to ${SAMPLE_MAX}`)
     const { runStore, replays } = system.conversation
     const tally = { identical: 0, erased: 0, different: 0 }
     const runs = await runStore.sample(count)

@@ -39,7 +39,15 @@ export type System = Foundation & {
  * Opens the tier's database, migrates and seeds it, and puts the parts together. Nothing is listening and nothing is working yet: see
  * startHttpServer and Lifecycle.startWork. Throws what opening the database throws (HomeInUseError, MigrationFailedError …).
  */
-export async function composeSystem({ config, logger, overrides = {} }: { config: Config; logger: Logger; overrides?: Overrides }): Promise<System> {
+export async function composeSystem({
+  config,
+  logger,
+  overrides = {},
+}: {
+  config: Config
+  logger: Logger
+  overrides?: Overrides
+}): Promise<System> {
   const foundation = await layFoundation({ config, logger, overrides })
   const { lifecycle, database, clock, ids } = foundation
   try {
@@ -56,7 +64,12 @@ export async function composeSystem({ config, logger, overrides = {} }: { config
     const conversation = composeConversation(foundation, { transport, model, recall: memory.recall, canon: memory.canon })
     memory.connect(conversation.maintenance)
     const idempotency = new Idempotency({ unit: database, store: new IdempotencyRepository(database), clock, ids })
-    lifecycle.addWork(tidyUp({ foundation, tasks: [() => idempotency.tidy(), () => identity.signin.tidy(), async () => void (await memory.upkeep.eraseExpired())] }))
+    lifecycle.addWork(
+      tidyUp({
+        foundation,
+        tasks: [() => idempotency.tidy(), () => identity.signin.tidy(), async () => void (await memory.upkeep.eraseExpired())],
+      }),
+    )
     return {
       ...foundation,
       instance: describeInstance({

@@ -44,7 +44,15 @@ export type Foundation = {
 }
 
 /** Opens and migrates the database of the configured tier and puts the record on it. */
-export async function layFoundation({ config, logger, overrides }: { config: Config; logger: Logger; overrides: Overrides }): Promise<Foundation> {
+export async function layFoundation({
+  config,
+  logger,
+  overrides,
+}: {
+  config: Config
+  logger: Logger
+  overrides: Overrides
+}): Promise<Foundation> {
   const clock = overrides.clock ?? systemClock
   const ids = overrides.ids ?? new SystemIds()
   const lifecycle = new Lifecycle(logger)

@@ -13,8 +13,17 @@ import type { Lifecycle } from './lifecycle.ts'
 const LIGHT_CONNECTIONS = 6
 const FULL_CONNECTIONS = 20
 
-/** pgvector's settings for every connection of ours, so that no database has to be altered (decision 31). */
-const vectorOptions = Object.entries(vectorSettings)
+/**
+ * Settings of every connection of the full tier, so that no database has to be altered (decision 31). A process that stops in the middle of
+ * a transaction, or whose machine is gone, must not hold its locks for longer than others wait for a lease.
+ */
+const fullOptions = Object.entries({
+  ...vectorSettings,
+  idle_in_transaction_session_timeout: '10s',
+  tcp_keepalives_idle: '10',
+  tcp_keepalives_interval: '3',
+  tcp_keepalives_count: '3',
+})
   .map(([name, value]) => `-c ${name}=${value}`)
   .join(' ')
 
@@ -25,7 +34,12 @@ export async function openDatabase({ config, logger, lifecycle }: { config: Conf
   appliedMigrations: string[]
 }> {
   if (config.databaseUrl !== null) {
-    const connection = { connectionString: config.databaseUrl, max: FULL_CONNECTIONS, connectionTimeoutMillis: 10_000, options: vectorOptions }
+    const connection = {
+      connectionString: config.databaseUrl,
+      max: FULL_CONNECTIONS,
+      connectionTimeoutMillis: 10_000,
+      options: vectorOptions,
+    }
     return { connection, lightDatabase: null, appliedMigrations: await migrate(connection, logger) }
   }
   const lightDatabase = await openLightDatabase({
@@ -52,7 +66,11 @@ async function migrate(connection: pg.PoolConfig, logger: Logger): Promise<strin
   // A connection that breaks while idle is an event here; while migrating it is an error of the query.
   pool.on('error', (error) => logger.warn({ err: error }, 'the migrating connection broke'))
   try {
-    return await runMigrations({ pool, folder: migrationsFolder(), onApplied: (migration) => logger.info({ migration }, 'migration applied') })
+    return await runMigrations({
+      pool,
+      folder: migrationsFolder(),
+      onApplied: (migration) => logger.info({ migration }, 'migration applied'),
+    })
   } finally {
     await pool.end()
   }

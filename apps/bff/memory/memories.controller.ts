@@ -1,6 +1,17 @@
 import { Controller } from '@nestjs/common'
 import type { z } from 'zod'
-import { ConfirmMemory, CorrectMemory, MemoryDetail, MemoryListQuery, MemoryPage, MemorySearchResult, MemoryView, RecallListQuery, RecallPage, SearchMemories } from '#contracts'
+import {
+  ConfirmMemory,
+  CorrectMemory,
+  MemoryDetail,
+  MemoryListQuery,
+  MemoryPage,
+  MemorySearchResult,
+  MemoryView,
+  RecallListQuery,
+  RecallPage,
+  SearchMemories,
+} from '#contracts'
 import type { Principal } from '#domains/identity/principal'
 import { MemoryService } from '#domains/memory/memory.service'
 import { RecallService } from '#domains/memory/recall.service'
@@ -17,8 +28,17 @@ export class MemoriesController {
     private readonly recalls: RecallService,
   ) {}
 
-  @ApiRoute({ method: 'GET', path: '/v1/memories', summary: 'Memories, newest first', access: 'read', query: MemoryListQuery, answer: MemoryPage })
-  list(@Input() { principal, query }: { principal: Principal; query: z.output<typeof MemoryListQuery> }): Promise<z.output<typeof MemoryPage>> {
+  @ApiRoute({
+    method: 'GET',
+    path: '/v1/memories',
+    summary: 'Memories, newest first',
+    access: 'read',
+    query: MemoryListQuery,
+    answer: MemoryPage,
+  })
+  list(
+    @Input() { principal, query }: { principal: Principal; query: z.output<typeof MemoryListQuery> },
+  ): Promise<z.output<typeof MemoryPage>> {
     return this.memories.list(principal.ownerId, query)
   }
 
@@ -116,7 +136,9 @@ export class MemoriesController {
     query: RecallListQuery,
     answer: RecallPage,
   })
-  listRecalls(@Input() { principal, query }: { principal: Principal; query: z.output<typeof RecallListQuery> }): Promise<z.output<typeof RecallPage>> {
+  listRecalls(
+    @Input() { principal, query }: { principal: Principal; query: z.output<typeof RecallListQuery> },
+  ): Promise<z.output<typeof RecallPage>> {
     return this.recalls.list(principal.ownerId, query)
   }
 }

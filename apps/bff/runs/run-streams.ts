@@ -157,7 +157,7 @@ class RunStreamSession {
   /** Sends what the log has behind the cursor, a page at a time: at the start, after a lost message, and after silence. */
   async #catchUp(first?: Awaited<ReturnType<RunStreamReader['after']>>): Promise<boolean> {
     let found = false
-    for (let more = true; more && !this.#ended; ) {
+    for (let more = true; more && !this.#ended;) {
       const page = first ?? (await this.#reader.after(this.#run, this.#cursor))
       first = undefined
       found ||= page.events.length > 0

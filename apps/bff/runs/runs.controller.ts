@@ -1,7 +1,17 @@
 import { Controller, Res } from '@nestjs/common'
 import type { Response } from 'express'
 import { z } from 'zod'
-import { CommandAccepted, Explanation, ExplanationQuery, LingtaiError, RunListQuery, RunPage, RunStreamEvent, RunView, Steer } from '#contracts'
+import {
+  CommandAccepted,
+  Explanation,
+  ExplanationQuery,
+  LingtaiError,
+  RunListQuery,
+  RunPage,
+  RunStreamEvent,
+  RunView,
+  Steer,
+} from '#contracts'
 import type { Principal } from '#domains/identity/principal'
 import { parseCursor } from '#domains/mirror-tree/tree.service'
 import { ReplayService } from '#domains/runs/replay.service'
@@ -23,7 +33,9 @@ export class RunsController {
   ) {}
 
   @ApiRoute({ method: 'GET', path: '/v1/runs', summary: 'Your runs, newest first', access: 'read', query: RunListQuery, answer: RunPage })
-  async list(@Input() { principal, query }: { principal: Principal; query: z.output<typeof RunListQuery> }): Promise<z.output<typeof RunPage>> {
+  async list(
+    @Input() { principal, query }: { principal: Principal; query: z.output<typeof RunListQuery> },
+  ): Promise<z.output<typeof RunPage>> {
     const cursor = parseCursor(query.cursor)
     const { items, next_cursor } = await this.runs.list({
       ownerId: principal.ownerId,
@@ -53,7 +65,13 @@ export class RunsController {
     answer: eventStream(RunStreamEvent),
   })
   async events(
-    @Input() { principal, params, query, request }: Own & { query: z.output<typeof EventsQuery>; request: { headers: Record<string, string | string[] | undefined> } },
+    @Input()
+    {
+      principal,
+      params,
+      query,
+      request,
+    }: Own & { query: z.output<typeof EventsQuery>; request: { headers: Record<string, string | string[] | undefined> } },
     @Res() response: Response,
   ): Promise<void> {
     const run = await this.runs.row(principal.ownerId, params.id)
@@ -81,7 +99,10 @@ export class RunsController {
     answer: CommandAccepted,
     status: 202,
     keep: (answer) => ({ id: answer.command_id }),
-    rebuild: async (self: RunsController, { principal, params }, { id }) => ({ command_id: id, run: await self.runs.get(principal.ownerId, params.id) }),
+    rebuild: async (self: RunsController, { principal, params }, { id }) => ({
+      command_id: id,
+      run: await self.runs.get(principal.ownerId, params.id),
+    }),
   })
   steer(@Input() { principal, params, body }: Own & { body: Steer }): Promise<CommandAccepted> {
     return this.runs.steer(principal.ownerId, params.id, body.text)
@@ -104,7 +125,9 @@ function lastEventId(header: string | string[] | undefined): number {
   if (header === undefined || header === '') return 0
   const value = Number(header)
   if (Array.isArray(header) || !Number.isSafeInteger(value) || value < 0) {
-    throw new LingtaiError('validation_failed', undefined, { errors: [{ path: 'headers.last-event-id', message: 'must be a sequence number' }] })
+    throw new LingtaiError('validation_failed', undefined, {
+      errors: [{ path: 'headers.last-event-id', message: 'must be a sequence number' }],
+    })
   }
   return value
 }

@@ -118,7 +118,10 @@ export class NodesController {
     answer: Canonized,
     status: 201,
     keep: ({ canonization }) => ({ id: canonization.id }),
-    rebuild: async (self: NodesController, { principal }, { id }) => ({ canonization: await self.paths.canonization(principal.ownerId, id), warnings: [] }),
+    rebuild: async (self: NodesController, { principal }, { id }) => ({
+      canonization: await self.paths.canonization(principal.ownerId, id),
+      warnings: [],
+    }),
   })
   canonize(@Input() { principal, params }: Own): Promise<Canonized> {
     return this.paths.canonize(principal.ownerId, params.id)

@@ -1,6 +1,19 @@
 import { Controller } from '@nestjs/common'
 import type { z } from 'zod'
-import { Ask, CanonizationView, CreateTree, Outline, OutlineQuery, PathQuery, PathView, RunAccepted, TreeListQuery, TreePage, TreeView, UpdateTree } from '#contracts'
+import {
+  Ask,
+  CanonizationView,
+  CreateTree,
+  Outline,
+  OutlineQuery,
+  PathQuery,
+  PathView,
+  RunAccepted,
+  TreeListQuery,
+  TreePage,
+  TreeView,
+  UpdateTree,
+} from '#contracts'
 import type { Principal } from '#domains/identity/principal'
 import { AskService } from '#domains/mirror-tree/ask.service'
 import { PathService } from '#domains/mirror-tree/path.service'
@@ -20,7 +33,14 @@ export class TreesController {
     private readonly paths: PathService,
   ) {}
 
-  @ApiRoute({ method: 'GET', path: '/v1/trees', summary: 'Your trees, last changed first', access: 'read', query: TreeListQuery, answer: TreePage })
+  @ApiRoute({
+    method: 'GET',
+    path: '/v1/trees',
+    summary: 'Your trees, last changed first',
+    access: 'read',
+    query: TreeListQuery,
+    answer: TreePage,
+  })
   list(@Input() { principal, query }: { principal: Principal; query: z.output<typeof TreeListQuery> }): Promise<z.output<typeof TreePage>> {
     return this.trees.list(principal.ownerId, query)
   }

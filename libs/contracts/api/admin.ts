@@ -3,7 +3,12 @@ import { Id } from '../ids.ts'
 import { RunView } from './runs.ts'
 import { pageOf } from './common.ts'
 
-export const AdminRun = RunView.extend({ owner_id: Id, owner_name: z.string(), character_name: z.string(), tree_title: z.string().nullable() }).meta({ id: 'AdminRun' })
+export const AdminRun = RunView.extend({
+  owner_id: Id,
+  owner_name: z.string(),
+  character_name: z.string(),
+  tree_title: z.string().nullable(),
+}).meta({ id: 'AdminRun' })
 export type AdminRun = z.infer<typeof AdminRun>
 export const AdminRunPage = pageOf(AdminRun, 'AdminRunPage')
 
@@ -12,14 +17,25 @@ export const VerifyReport = z
     streams: z.int(),
     events: z.int(),
     intact: z.boolean(),
-    faults: z.array(z.object({ stream: z.string(), seq: z.int(), fault: z.enum(['hash', 'chain', 'gap', 'head', 'content', 'payload', 'envelope']) })),
+    faults: z.array(
+      z.object({ stream: z.string(), seq: z.int(), fault: z.enum(['hash', 'chain', 'gap', 'head', 'content', 'payload', 'envelope']) }),
+    ),
     milliseconds: z.number(),
   })
   .meta({ id: 'VerifyReport' })
 export type VerifyReport = z.infer<typeof VerifyReport>
 
 export const OutboxRow = z
-  .object({ id: Id, topic: z.string(), attempts: z.int(), last_error: z.string().nullable(), created_at: z.string(), due_at: z.string(), closed_at: z.string().nullable(), outcome: z.string().nullable() })
+  .object({
+    id: Id,
+    topic: z.string(),
+    attempts: z.int(),
+    last_error: z.string().nullable(),
+    created_at: z.string(),
+    due_at: z.string(),
+    closed_at: z.string().nullable(),
+    outcome: z.string().nullable(),
+  })
   .meta({ id: 'OutboxRow' })
 export const OutboxPage = pageOf(OutboxRow, 'OutboxPage')
 
@@ -29,8 +45,25 @@ export type KillFlag = z.infer<typeof KillFlag>
 export const KillFlags = z.object({ items: z.array(KillFlag) }).meta({ id: 'KillFlags' })
 
 export const AuditEvent = z
-  .object({ position: z.int(), stream: z.string(), seq: z.int(), type: z.string(), visibility: z.string(), owner_id: Id.nullable(), run_id: Id.nullable(), at: z.string(), actor: z.string(), payload: z.record(z.string(), z.unknown()) })
+  .object({
+    position: z.int(),
+    stream: z.string(),
+    seq: z.int(),
+    type: z.string(),
+    visibility: z.string(),
+    owner_id: Id.nullable(),
+    run_id: Id.nullable(),
+    at: z.string(),
+    actor: z.string(),
+    payload: z.record(z.string(), z.unknown()),
+  })
   .meta({ id: 'AuditEvent' })
 export type AuditEvent = z.infer<typeof AuditEvent>
 export const AuditEventPage = pageOf(AuditEvent, 'AuditEventPage')
-export const AuditQuery = z.object({ stream: z.string().max(80).optional(), type: z.string().max(64).optional(), run_id: Id.optional(), limit: z.coerce.number().int().min(1).max(500).default(100), before: z.coerce.number().int().min(1).optional() })
+export const AuditQuery = z.object({
+  stream: z.string().max(80).optional(),
+  type: z.string().max(64).optional(),
+  run_id: Id.optional(),
+  limit: z.coerce.number().int().min(1).max(500).default(100),
+  before: z.coerce.number().int().min(1).optional(),
+})

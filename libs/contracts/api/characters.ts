@@ -70,13 +70,21 @@ export type CharacterVersionView = z.infer<typeof CharacterVersionView>
 export const RealmView = z.object({ id: Id, kind: z.string(), name: z.string() }).meta({ id: 'Realm' })
 export type RealmView = z.infer<typeof RealmView>
 export const CreateRealm = z
-  .object({ kind: z.string().regex(/^[a-z_]{1,40}$/).refine((kind) => kind !== 'real', 'the real realm exists already'), name: z.string().trim().min(1).max(120) })
+  .object({
+    kind: z
+      .string()
+      .regex(/^[a-z_]{1,40}$/)
+      .refine((kind) => kind !== 'real', 'the real realm exists already'),
+    name: z.string().trim().min(1).max(120),
+  })
   .meta({ id: 'CreateRealm' })
 export type CreateRealm = z.infer<typeof CreateRealm>
 
 export const UserPersonaView = z.object({ id: Id, version_id: Id, name: z.string(), description: z.string() }).meta({ id: 'UserPersona' })
 export type UserPersonaView = z.infer<typeof UserPersonaView>
-export const CreateUserPersona = z.object({ name: z.string().trim().min(1).max(120), description: cardText.default('') }).meta({ id: 'CreateUserPersona' })
+export const CreateUserPersona = z
+  .object({ name: z.string().trim().min(1).max(120), description: cardText.default('') })
+  .meta({ id: 'CreateUserPersona' })
 export type CreateUserPersona = z.infer<typeof CreateUserPersona>
 
 export const LorebookView = z

@@ -34,7 +34,14 @@ export const CreatedToken = z
 export type CreatedToken = z.infer<typeof CreatedToken>
 
 export const TokenView = z
-  .object({ id: Id, name: z.string(), scopes: z.array(TokenScope), created_at: z.string(), last_used_at: z.string().nullable(), revoked_at: z.string().nullable() })
+  .object({
+    id: Id,
+    name: z.string(),
+    scopes: z.array(TokenScope),
+    created_at: z.string(),
+    last_used_at: z.string().nullable(),
+    revoked_at: z.string().nullable(),
+  })
   .meta({ id: 'Token' })
 export type TokenView = z.infer<typeof TokenView>
 

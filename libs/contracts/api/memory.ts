@@ -3,7 +3,9 @@ import { MemoryLevel, MemoryOrigin, MemoryState, MemoryType } from '../enums.ts'
 import { Id } from '../ids.ts'
 import { MessageText, PageQuery, pageOf } from './common.ts'
 
-export const MemorySource = z.object({ node_id: Id, tree_id: Id, tree_title: z.string(), role: z.string(), text: z.string().nullable() }).meta({ id: 'MemorySource' })
+export const MemorySource = z
+  .object({ node_id: Id, tree_id: Id, tree_title: z.string(), role: z.string(), text: z.string().nullable() })
+  .meta({ id: 'MemorySource' })
 
 export const MemoryView = z
   .object({

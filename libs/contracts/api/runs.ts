@@ -41,7 +41,13 @@ const base = { run_id: Id, seq: z.int(), prev_seq: z.int(), at: z.string() }
 const end = { candidate_id: Id.nullable(), delta_count: z.int(), partial: z.boolean() }
 export const RunStreamEvent = z
   .discriminatedUnion('type', [
-    z.object({ ...base, type: z.literal('run.requested'), tree_id: Id.nullable(), question_id: Id.nullable(), candidate_id: Id.nullable() }),
+    z.object({
+      ...base,
+      type: z.literal('run.requested'),
+      tree_id: Id.nullable(),
+      question_id: Id.nullable(),
+      candidate_id: Id.nullable(),
+    }),
     z.object({ ...base, type: z.literal('run.queued'), position: z.int() }),
     z.object({ ...base, type: z.literal('run.started') }),
     z.object({ ...base, type: z.literal('turn.started'), turn: z.int() }),
@@ -71,7 +77,17 @@ export const Explanation = z
     tokenizer: z.string(),
     trust: Trust,
     entities: z.array(RecordedEntity.extend({ text: z.string().nullable(), label: z.string(), nodes: z.int().optional() })),
-    dropped: z.array(z.object({ identifier: z.string(), source: z.string(), source_id: Id.nullable(), tokens: z.int(), reason: z.string(), label: z.string(), nodes: z.int().optional() })),
+    dropped: z.array(
+      z.object({
+        identifier: z.string(),
+        source: z.string(),
+        source_id: Id.nullable(),
+        tokens: z.int(),
+        reason: z.string(),
+        label: z.string(),
+        nodes: z.int().optional(),
+      }),
+    ),
     messages: z.array(z.object({ role: MessageRole, text: z.string().nullable() })),
     usage: z.object({ prompt_tokens: z.int(), completion_tokens: z.int(), estimated: z.boolean() }).nullable(),
     /** The whole request re-derived from the log just now. */
@@ -85,6 +101,13 @@ export const ExplanationQuery = z.object({ turn: z.coerce.number().int().min(1).
 
 /** Admin: what was sent, byte for byte. */
 export const ProjectedContext = z
-  .object({ run_id: Id, turn: z.int(), body: z.string().nullable(), request_digest: z.string(), rebuilt_digest: z.string().nullable(), result: z.enum(['identical', 'different', 'erased']) })
+  .object({
+    run_id: Id,
+    turn: z.int(),
+    body: z.string().nullable(),
+    request_digest: z.string(),
+    rebuilt_digest: z.string().nullable(),
+    result: z.enum(['identical', 'different', 'erased']),
+  })
   .meta({ id: 'ProjectedContext' })
 export type ProjectedContext = z.infer<typeof ProjectedContext>

@@ -54,9 +54,14 @@ export const OutlineNode = z
   .meta({ id: 'OutlineNode' })
 export type OutlineNode = z.infer<typeof OutlineNode>
 /** In order of `seq`; go on with `after_seq` = the last one's. */
-export const Outline = z.object({ tree: TreeView, nodes: z.array(OutlineNode), path_node_ids: z.array(Id), more: z.boolean() }).meta({ id: 'Outline' })
+export const Outline = z
+  .object({ tree: TreeView, nodes: z.array(OutlineNode), path_node_ids: z.array(Id), more: z.boolean() })
+  .meta({ id: 'Outline' })
 export type Outline = z.infer<typeof Outline>
-export const OutlineQuery = z.object({ after_seq: z.coerce.number().int().min(-1).default(-1), limit: z.coerce.number().int().min(1).max(5000).default(2000) })
+export const OutlineQuery = z.object({
+  after_seq: z.coerce.number().int().min(-1).default(-1),
+  limit: z.coerce.number().int().min(1).max(5000).default(2000),
+})
 
 export const CitationView = z
   .object({ id: Id, source_tree_id: Id, source_node_id: Id, text: z.string().nullable(), from: z.int(), to: z.int() })
@@ -101,7 +106,11 @@ export const PathView = z
   .object({ tree: TreeView, leaf_id: Id, nodes: z.array(NodeView), before: Id.nullable(), live_run_id: Id.nullable() })
   .meta({ id: 'Path' })
 export type PathView = z.infer<typeof PathView>
-export const PathQuery = z.object({ leaf: Id.optional(), before: Id.optional(), limit: z.coerce.number().int().min(1).max(500).default(100) })
+export const PathQuery = z.object({
+  leaf: Id.optional(),
+  before: Id.optional(),
+  limit: z.coerce.number().int().min(1).max(500).default(100),
+})
 
 /** A passage of a node: UTF-16 offsets into its text. */
 export const CitationInput = z
@@ -154,7 +163,15 @@ export const HeadMoved = z.object({ tree: TreeView, head: NodeView }).meta({ id:
 export type HeadMoved = z.infer<typeof HeadMoved>
 
 export const CanonizationView = z
-  .object({ id: Id, tree_id: Id, character_id: Id, from_node_id: Id, to_node_id: Id, created_at: z.string(), withdrawn_at: z.string().nullable() })
+  .object({
+    id: Id,
+    tree_id: Id,
+    character_id: Id,
+    from_node_id: Id,
+    to_node_id: Id,
+    created_at: z.string(),
+    withdrawn_at: z.string().nullable(),
+  })
   .meta({ id: 'Canonization' })
 export type CanonizationView = z.infer<typeof CanonizationView>
 export const Canonized = z

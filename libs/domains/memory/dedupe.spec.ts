@@ -72,13 +72,15 @@ describe('placeProposals', () => {
         { action: 'update', index: 1, target: pool[0], text: 'now Messi' },
       ],
     })
-    expect(placeProposals({ proposals, pool, decisions: [decide(0, 'skip', ['b']), decide(1, 'merge', ['a', 'c', 'a'], 'both')] })).toEqual({
-      ok: true,
-      placements: [
-        { action: 'reinforce', index: 0, target: pool[1] },
-        { action: 'merge', index: 1, targets: [pool[0], pool[2]], text: 'both' },
-      ],
-    })
+    expect(placeProposals({ proposals, pool, decisions: [decide(0, 'skip', ['b']), decide(1, 'merge', ['a', 'c', 'a'], 'both')] })).toEqual(
+      {
+        ok: true,
+        placements: [
+          { action: 'reinforce', index: 0, target: pool[1] },
+          { action: 'merge', index: 1, targets: [pool[0], pool[2]], text: 'both' },
+        ],
+      },
+    )
   })
 
   it.each([
@@ -110,7 +112,11 @@ describe('placeProposals', () => {
         }
         expect(result.placements.map((placement) => placement.index)).toEqual([0, 1])
         const changed = result.placements.flatMap((placement) =>
-          placement.action === 'update' ? [placement.target.memoryId] : placement.action === 'merge' ? placement.targets.map((target) => target.memoryId) : [],
+          placement.action === 'update'
+            ? [placement.target.memoryId]
+            : placement.action === 'merge'
+              ? placement.targets.map((target) => target.memoryId)
+              : [],
         )
         expect(new Set(changed).size).toBe(changed.length)
         expect(changed.every((id) => pool.some((known) => known.memoryId === id))).toBe(true)
@@ -126,7 +132,13 @@ describe('foldEqual', () => {
       { text: 'walks', sources: [2] },
       { text: 'likes tea.', sources: [3] },
     ]
-    expect(foldEqual(items, (item) => item.text, (first, again) => ({ ...first, sources: [...first.sources, ...again.sources] }))).toEqual([
+    expect(
+      foldEqual(
+        items,
+        (item) => item.text,
+        (first, again) => ({ ...first, sources: [...first.sources, ...again.sources] }),
+      ),
+    ).toEqual([
       { text: 'Likes tea', sources: [1, 3] },
       { text: 'walks', sources: [2] },
     ])

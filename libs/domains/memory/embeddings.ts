@@ -22,7 +22,8 @@ export class EmbedderRefusedError extends Error {
 }
 
 /** A query's vector, or why there is none. */
-export type QueryVector = { leg: Extract<VectorLeg, 'used'>; space: StoredSpace; values: Float32Array } | { leg: Exclude<VectorLeg, 'used'> }
+export type QueryVector =
+  { leg: Extract<VectorLeg, 'used'>; space: StoredSpace; values: Float32Array } | { leg: Exclude<VectorLeg, 'used'> }
 
 /**
  * The embedder together with its space in the index. Nothing here is awaited inside a unit of work: texts are embedded before, and what
@@ -40,7 +41,13 @@ export class Embeddings {
    * `report` hears of an embedder that did not answer; the memory goes on without a vector. `mayWait` is false inside a unit of work, where
    * nothing external is awaited (decision 4): such a text gets its vector from the next `embedMissing`.
    */
-  constructor(deps: { embedder: Embedder; index: MemoryIndex; unitOfWork: UnitOfWork; report: (error: unknown) => void; mayWait?: () => boolean }) {
+  constructor(deps: {
+    embedder: Embedder
+    index: MemoryIndex
+    unitOfWork: UnitOfWork
+    report: (error: unknown) => void
+    mayWait?: () => boolean
+  }) {
     this.#embedder = deps.embedder
     this.#index = deps.index
     this.#unitOfWork = deps.unitOfWork
@@ -71,7 +78,8 @@ export class Embeddings {
     const others = (await this.#index.usedSpaces()).filter((space) => space.slug !== slug)
     try {
       const [probe] = await this.#embedder.embed([PROBE])
-      if (probe?.length !== dimensions) throw new EmbedderRefusedError(`${slug} gave ${probe?.length ?? 'no'} dimensions instead of ${dimensions}`)
+      if (probe?.length !== dimensions)
+        throw new EmbedderRefusedError(`${slug} gave ${probe?.length ?? 'no'} dimensions instead of ${dimensions}`)
     } catch (error) {
       if (error instanceof EmbedderRefusedError) throw error
       const stored = others.map((space) => space.slug).join(', ')
@@ -98,7 +106,9 @@ export class Embeddings {
     if (!this.#space || texts.length === 0) return { leg: texts.length === 0 ? 'degenerate' : 'unavailable' }
     try {
       const vectors = await this.#embedder.embed(texts.map((query) => query.text))
-      const telling = vectors.flatMap((vector, index) => (this.#embedder.isDegenerate(vector) ? [] : [{ vector, weight: texts[index]?.weight ?? 1 }]))
+      const telling = vectors.flatMap((vector, index) =>
+        this.#embedder.isDegenerate(vector) ? [] : [{ vector, weight: texts[index]?.weight ?? 1 }],
+      )
       const values = combineVectors(
         telling.map(({ vector }) => vector),
         telling.map(({ weight }) => weight),

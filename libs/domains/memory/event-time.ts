@@ -147,7 +147,14 @@ export function readStatedDate({ text, at, zone }: DatedMessage): Date | null {
   if (!match) return null
   const [year, month, day] = [Number(match[1]), Number(match[2]), Number(match[3])]
   const wall = wallTime(at, zone)
-  if (Math.abs(year - wall.year) > FARTHEST_YEARS || month < 1 || month > 12 || day < 1 || day > new Date(Date.UTC(year, month, 0)).getUTCDate()) return null
+  if (
+    Math.abs(year - wall.year) > FARTHEST_YEARS ||
+    month < 1 ||
+    month > 12 ||
+    day < 1 ||
+    day > new Date(Date.UTC(year, month, 0)).getUTCDate()
+  )
+    return null
   if (match[7] !== undefined) {
     const exact = new Date(text.trim().replace(' ', 'T'))
     return Number.isFinite(exact.getTime()) ? exact : null

@@ -117,7 +117,9 @@ const QUOTABLE_LENGTH = 12
 /** Says of a text whether it repeats a sentence, or a part of one, of these texts. */
 function echoOf(texts: readonly string[]): (text: string) => boolean {
   const wholes = texts.map(normalisedText)
-  const sentences = texts.flatMap((text) => text.split(/(?<=[.!?。！？])\s+|\n+/u)).map((sentence) => new Set(tokenize(sentence).counts.keys()))
+  const sentences = texts
+    .flatMap((text) => text.split(/(?<=[.!?。！？])\s+|\n+/u))
+    .map((sentence) => new Set(tokenize(sentence).counts.keys()))
   return (text) => {
     const bare = normalisedText(text)
     if (bare.length >= QUOTABLE_LENGTH && wholes.some((whole) => whole.includes(bare))) return true

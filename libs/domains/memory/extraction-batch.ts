@@ -63,7 +63,10 @@ export function nextBatch(input: {
 /** The longest beginning within a length that breaks no sign, at a white space where one is near. */
 function cutAt(text: string, length: number): string {
   if (text.length <= length) return text
-  const head = text.slice(0, Math.max(length, 2)).toWellFormed().replace(/\ufffd$/u, '')
+  const head = text
+    .slice(0, Math.max(length, 2))
+    .toWellFormed()
+    .replace(/\ufffd$/u, '')
   const space = head.search(/\s\S*$/u)
   return space > head.length / 2 ? head.slice(0, space + 1) : head
 }

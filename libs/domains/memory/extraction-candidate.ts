@@ -19,7 +19,9 @@ export function readable({ body, layout, ...message }: CanonicalMessage): Readab
 export function candidateOf(range: CanonicalRange, batch: ExtractionBatch, proposal: Proposed, vector: Float32Array | null): Candidate {
   const { content: text, type, priority, confidence } = proposal
   const cited = new Set(proposal.source_message_ids)
-  const sources = [...new Map(batch.sources.filter((source) => cited.has(source.node_id)).map((source) => [source.node_id, source])).values()]
+  const sources = [
+    ...new Map(batch.sources.filter((source) => cited.has(source.node_id)).map((source) => [source.node_id, source])).values(),
+  ]
   return {
     text,
     type,
@@ -62,7 +64,9 @@ export function targetsOf(placement: Placement): readonly PoolEntry[] {
 
 /** True where a memory is still what was decided about. */
 export function standsAs(memory: MemoryRow | undefined, entry: PoolEntry): boolean {
-  return memory !== undefined && memory.state === entry.state && memory.level === entry.level && memory.current_version_id === entry.versionId
+  return (
+    memory !== undefined && memory.state === entry.state && memory.level === entry.level && memory.current_version_id === entry.versionId
+  )
 }
 
 export function sameMark(left: ExtractionMark | null, right: ExtractionMark | null): boolean {

@@ -71,7 +71,10 @@ export function secondTry(question: Question, answer: string, problems: readonly
     messages: [
       ...question.messages,
       { role: 'assistant', content: answer.slice(0, 8_000).toWellFormed() },
-      { role: 'user', content: `This answer cannot be used:\n${list.join('\n')}\nAnswer again with the whole corrected JSON object and nothing else.` },
+      {
+        role: 'user',
+        content: `This answer cannot be used:\n${list.join('\n')}\nAnswer again with the whole corrected JSON object and nothing else.`,
+      },
     ],
   }
 }

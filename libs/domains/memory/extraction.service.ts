@@ -107,7 +107,8 @@ export class ExtractionService {
       if (!batch) throw new GiveUp('nothing_live', null, 0)
       return await this.#extractBatch(range, row, batch, options)
     } catch (error) {
-      if (error instanceof GiveUp) return this.#giveUp({ canonizationId, code: error.code, runId: error.runId, asked: error.asked }, options)
+      if (error instanceof GiveUp)
+        return this.#giveUp({ canonizationId, code: error.code, runId: error.runId, asked: error.asked }, options)
       const isHopeless = options.lastAttempt === true && (error instanceof ModelUnreachableError || error instanceof StalePoolError)
       if (!isHopeless) throw error
       const code = error instanceof StalePoolError ? 'pool_changed' : 'model_unavailable'
@@ -115,7 +116,12 @@ export class ExtractionService {
     }
   }
 
-  async #extractBatch(range: CanonicalRange, row: ExtractionRow | null, batch: ExtractionBatch, options: ExtractionOptions): Promise<ExtractionEnd | null> {
+  async #extractBatch(
+    range: CanonicalRange,
+    row: ExtractionRow | null,
+    batch: ExtractionBatch,
+    options: ExtractionOptions,
+  ): Promise<ExtractionEnd | null> {
     const question = extractionQuestion({ messages: batch.messages, zone: batch.zone })
     const answer = await askTwice(this.#deps.model, { range, batch }, question, (text, isLast): ReadAnswer<ReadProposals> => {
       const read = readProposals(text)
@@ -256,7 +262,10 @@ export class ExtractionService {
       }
       if (batch.last) {
         const { proposals, stored: all, dropped } = next
-        change.record({ type: 'extraction.finished', payload: { canonization_id: canonizationId, run_id: runId, proposals, stored: all, dropped } })
+        change.record({
+          type: 'extraction.finished',
+          payload: { canonization_id: canonizationId, run_id: runId, proposals, stored: all, dropped },
+        })
       }
       await change.finish()
       await extractions.save(canonizationId, next, now)
@@ -264,7 +273,12 @@ export class ExtractionService {
     })
   }
 
-  async #place(change: MemoryChange, candidate: Candidate, placement: Placement, standing: ReadonlyMap<string, MemoryRow>): Promise<Outcome> {
+  async #place(
+    change: MemoryChange,
+    candidate: Candidate,
+    placement: Placement,
+    standing: ReadonlyMap<string, MemoryRow>,
+  ): Promise<Outcome> {
     if (placement.action === 'store') return change.add(candidate)
     const targets = targetsOf(placement).flatMap((target) => standing.get(target.memoryId) ?? [])
     const [first, ...others] = targets

@@ -76,7 +76,14 @@ export class MemoryChange {
   record(event: EventBody): void {
     const { actor, tag, now, runId } = this.#cause
     // Spread over a union of event bodies: each member gains the same fields.
-    this.#events.push({ ...event, actor, at: now.toISOString(), cause: { tag }, character_id: this.scope.character_id, run_id: runId ?? null } as NewEvent)
+    this.#events.push({
+      ...event,
+      actor,
+      at: now.toISOString(),
+      cause: { tag },
+      character_id: this.scope.character_id,
+      run_id: runId ?? null,
+    } as NewEvent)
   }
 
   /** Stores a candidate as a memory of its own: live at once, or a proposal where it is heavy. */
@@ -122,7 +129,10 @@ export class MemoryChange {
         memory.id,
         targets.filter((target) => target.state === 'live').map((target) => target.id),
       )
-      await this.mergeInto(memory, targets.filter((target) => target.state === 'proposed'))
+      await this.mergeInto(
+        memory,
+        targets.filter((target) => target.state === 'proposed'),
+      )
       return 'stored'
     }
     const versionId = await this.addVersion(first, { ...whole, cause })
@@ -149,7 +159,12 @@ export class MemoryChange {
   /** Memories are taken in by a version of another: not recalled any more, reachable in its chain (case R19). */
   async mergeInto(into: { id: string; versionId: string }, memories: readonly MemoryRow[]): Promise<void> {
     for (const memory of memories) {
-      await this.#deps.store.update(memory.owner_id, memory.id, { state: 'merged', merged_into_version_id: into.versionId, undo_until: null }, this.now)
+      await this.#deps.store.update(
+        memory.owner_id,
+        memory.id,
+        { state: 'merged', merged_into_version_id: into.versionId, undo_until: null },
+        this.now,
+      )
       this.record({ type: 'memory.merged', payload: { memory_id: memory.id, into_memory_id: into.id, into_version_id: into.versionId } })
     }
   }
@@ -178,7 +193,13 @@ export class MemoryChange {
     await store.insertSources(this.scope, id, version.sources)
     this.record({
       type: 'memory.versioned',
-      payload: { memory_id: memory.id, version_id: id, content_id: content.id, supersedes_version_id: memory.current_version_id, cause: version.cause },
+      payload: {
+        memory_id: memory.id,
+        version_id: id,
+        content_id: content.id,
+        supersedes_version_id: memory.current_version_id,
+        cause: version.cause,
+      },
       content_digests: [contentDigest(content.id, content.digest)],
     })
     return id
@@ -201,7 +222,13 @@ export class MemoryChange {
       await store.update(row.owner_id, row.id, { state: 'deleted', text_hash: null, undo_until: null, flagged: null }, this.now)
       this.record({ type: 'memory.deleted', payload: { memory_id: row.id, cause } })
     }
-    await contents.erase({ ids: await store.contentIds(this.scope.owner_id, present.map((row) => row.id)), cause: `memory.${cause}` })
+    await contents.erase({
+      ids: await store.contentIds(
+        this.scope.owner_id,
+        present.map((row) => row.id),
+      ),
+      cause: `memory.${cause}`,
+    })
   }
 
   async #insert(candidate: Candidate, mentions: number): Promise<{ id: string; versionId: string }> {

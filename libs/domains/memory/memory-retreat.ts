@@ -40,11 +40,18 @@ export async function restore(
   await store.update(
     memory.owner_id,
     memory.id,
-    { current_version_id: former.versionId, text_hash: change.digest(former.text), undo_until: window && window > change.now ? window : null },
+    {
+      current_version_id: former.versionId,
+      text_hash: change.digest(former.text),
+      undo_until: window && window > change.now ? window : null,
+    },
     change.now,
   )
   await change.index(former.versionId, former)
-  change.record({ type: 'memory.decided', payload: { memory_id: memory.id, decision: 'undo', state: 'live', version_id: former.versionId } })
+  change.record({
+    type: 'memory.decided',
+    payload: { memory_id: memory.id, decision: 'undo', state: 'live', version_id: former.versionId },
+  })
   await release(store, change, undone)
 }
 
@@ -66,6 +73,9 @@ async function release(store: MemoryStore, change: MemoryChange, versionId: stri
     }
     await store.update(row.owner_id, row.id, { state: 'live', merged_into_version_id: null }, change.now)
     await change.index(row.current_version_id, { text: row.text, vector: null })
-    change.record({ type: 'memory.decided', payload: { memory_id: row.id, decision: 'undo', state: 'live', version_id: row.current_version_id } })
+    change.record({
+      type: 'memory.decided',
+      payload: { memory_id: row.id, decision: 'undo', state: 'live', version_id: row.current_version_id },
+    })
   }
 }

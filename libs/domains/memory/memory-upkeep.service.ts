@@ -69,7 +69,9 @@ export class MemoryUpkeep {
   /** All memories of a character are tombstoned, and the key of its digests is destroyed. Throws validation_failed for an empty id (case R8). */
   async characterDeleted(ownerId: string, characterId: string): Promise<void> {
     if (ownerId === '' || characterId === '') {
-      throw new LingtaiError('validation_failed', 'Name the owner and the character.', { errors: [{ path: 'character_id', message: 'must not be empty' }] })
+      throw new LingtaiError('validation_failed', 'Name the owner and the character.', {
+        errors: [{ path: 'character_id', message: 'must not be empty' }],
+      })
     }
     const { store, unitOfWork } = this.#deps
     await unitOfWork.run(async () => {
@@ -92,11 +94,17 @@ export class MemoryUpkeep {
       affected.map((memory) => memory.memory_id),
       this.#deps.clock.now(),
     )
-    for (const [, group] of [...Map.groupBy(rows, (row) => `${row.character_id} ${row.realm_id}`)].sort(([left], [right]) => (left < right ? -1 : 1))) {
+    for (const [, group] of [...Map.groupBy(rows, (row) => `${row.character_id} ${row.realm_id}`)].sort(([left], [right]) =>
+      left < right ? -1 : 1,
+    )) {
       const [first] = group
       if (!first) continue
       const change = await MemoryChange.begin(this.#deps, first, this.#cause(tag))
-      await this.#flag(change, group.filter((row) => sourced.has(row.id) && row.flagged !== flag), flag)
+      await this.#flag(
+        change,
+        group.filter((row) => sourced.has(row.id) && row.flagged !== flag),
+        flag,
+      )
       await change.remove(
         group.filter((row) => !sourced.has(row.id)).map((row) => row.id),
         cause,

@@ -49,7 +49,12 @@ export async function memoryViews(store: MemoryStore, ownerId: string, rows: rea
 }
 
 /** Views of recall audits, in the rows' order. */
-export async function auditViews(audits: RecallAudits, ownerId: string, rows: readonly RecallAuditRow[], now: Date): Promise<RecallAuditView[]> {
+export async function auditViews(
+  audits: RecallAudits,
+  ownerId: string,
+  rows: readonly RecallAuditRow[],
+  now: Date,
+): Promise<RecallAuditView[]> {
   if (rows.length === 0) return []
   const hits = await audits.hits(
     ownerId,

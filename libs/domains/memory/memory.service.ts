@@ -1,5 +1,14 @@
 import { LingtaiError } from '#contracts'
-import type { CorrectMemory, MemoryDetail, MemoryLevel, MemoryState, MemoryType, MemoryView, RecallAuditView, SearchMemories } from '#contracts'
+import type {
+  CorrectMemory,
+  MemoryDetail,
+  MemoryLevel,
+  MemoryState,
+  MemoryType,
+  MemoryView,
+  RecallAuditView,
+  SearchMemories,
+} from '#contracts'
 import type { Clock } from '#kernel/ports/clock'
 import type { UnitOfWork } from '#kernel/ports/unit-of-work'
 import { classify, undoUntil } from './classify.ts'
@@ -53,7 +62,10 @@ export class MemoryService {
       now,
     )
     const page = rows.slice(0, query.limit)
-    return { items: await memoryViews(store, ownerId, page, now), next_cursor: rows.length > query.limit ? (page.at(-1)?.id ?? null) : null }
+    return {
+      items: await memoryViews(store, ownerId, page, now),
+      next_cursor: rows.length > query.limit ? (page.at(-1)?.id ?? null) : null,
+    }
   }
 
   /** Throws not_found. */
@@ -65,7 +77,14 @@ export class MemoryService {
     const recalled = await store.recalledIn(ownerId, memoryId, RECALLED_IN_MAX)
     return {
       ...view,
-      versions: versions.map(({ id, version, text, cause, created_at, live }) => ({ id, version, text, cause, created_at: created_at.toISOString(), live })),
+      versions: versions.map(({ id, version, text, cause, created_at, live }) => ({
+        id,
+        version,
+        text,
+        cause,
+        created_at: created_at.toISOString(),
+        live,
+      })),
       recalled_in: recalled.map(({ run_id, tree_id, at }) => ({ run_id, tree_id, at: at.toISOString() })),
     }
   }
@@ -79,7 +98,9 @@ export class MemoryService {
       const twin = edited ? await store.byHash(change.scope, change.digest(edited.text), change.now) : null
       if (twin && twin.id !== memory.id) return this.#joinTwin(change, memory, twin)
       const isNew = edited !== null && twin === null
-      const versionId = isNew ? await change.addVersion(memory, { ...(await this.#inherited(memory)), text: edited.text, cause: 'confirm' }) : memory.current_version_id
+      const versionId = isNew
+        ? await change.addVersion(memory, { ...(await this.#inherited(memory)), text: edited.text, cause: 'confirm' })
+        : memory.current_version_id
       await this.#consent(change, memory, versionId, 'confirm')
       const classified = isNew ? classify({ text: edited.text, type: memory.type, sensitive: memory.sensitive }) : memory
       await store.update(
@@ -96,7 +117,10 @@ export class MemoryService {
         change.now,
       )
       if (isNew) await change.index(versionId, edited)
-      change.record({ type: 'memory.decided', payload: { memory_id: memory.id, decision: 'confirm', state: 'live', version_id: versionId } })
+      change.record({
+        type: 'memory.decided',
+        payload: { memory_id: memory.id, decision: 'confirm', state: 'live', version_id: versionId },
+      })
       await this.#takePlaces(change, { id: memory.id, versionId })
     })
   }
@@ -230,7 +254,9 @@ export class MemoryService {
   async #ownText(text: string): Promise<Pick<Candidate, 'text' | 'vector'>> {
     const clean = scrub(text.trim()).text
     if (isEmptyOfMeaning(clean)) {
-      throw new LingtaiError('validation_failed', 'Nothing is left to remember once secrets are masked.', { errors: [{ path: 'text', message: 'says nothing' }] })
+      throw new LingtaiError('validation_failed', 'Nothing is left to remember once secrets are masked.', {
+        errors: [{ path: 'text', message: 'says nothing' }],
+      })
     }
     const [vector] = await this.#deps.embeddings.embed([clean])
     return { text: clean, vector: vector ?? null }
@@ -243,7 +269,12 @@ export class MemoryService {
     return { sources, eventAt: memory.event_at, trust: memory.trust }
   }
 
-  async #consent(change: MemoryChange, memory: MemoryRow, versionId: string, decision: 'confirm' | 'reject' | 'undo' | 'correct'): Promise<void> {
+  async #consent(
+    change: MemoryChange,
+    memory: MemoryRow,
+    versionId: string,
+    decision: 'confirm' | 'reject' | 'undo' | 'correct',
+  ): Promise<void> {
     await this.#deps.store.insertConfirmation({
       ...change.scope,
       id: this.#deps.ids.next(),

@@ -44,7 +44,10 @@ export type MemoryRow = Scope & {
 }
 
 export type NewMemory = Scope &
-  Pick<MemoryRow, 'id' | 'level' | 'state' | 'type' | 'origin' | 'priority' | 'confidence' | 'sensitive' | 'topics' | 'current_version_id' | 'undo_until'> & {
+  Pick<
+    MemoryRow,
+    'id' | 'level' | 'state' | 'type' | 'origin' | 'priority' | 'confidence' | 'sensitive' | 'topics' | 'current_version_id' | 'undo_until'
+  > & {
     text_hash: Uint8Array
     mentions: number
     created_at: Date
@@ -64,7 +67,10 @@ export type NewVersion = Scope & {
 
 /** What may change of a memory; an absent field stays as it is. */
 export type MemoryPatch = Partial<
-  Pick<MemoryRow, 'level' | 'state' | 'priority' | 'confidence' | 'sensitive' | 'topics' | 'current_version_id' | 'mentions' | 'undo_until' | 'flagged'> & {
+  Pick<
+    MemoryRow,
+    'level' | 'state' | 'priority' | 'confidence' | 'sensitive' | 'topics' | 'current_version_id' | 'mentions' | 'undo_until' | 'flagged'
+  > & {
     text_hash: Uint8Array | null
     merged_into_version_id: string | null
   }
@@ -135,7 +141,9 @@ export interface MemoryStore {
   insertSources(scope: Scope, versionId: string, sources: readonly SourceRef[]): Promise<void>
   update(ownerId: string, memoryId: string, patch: MemoryPatch, at: Date): Promise<void>
 
-  insertConfirmation(row: Scope & { id: string; memory_id: string; version_id: string; decision: ConsentDecision; decided_at: Date }): Promise<void>
+  insertConfirmation(
+    row: Scope & { id: string; memory_id: string; version_id: string; decision: ConsentDecision; decided_at: Date },
+  ): Promise<void>
   suppress(row: Scope & { text_hash: Uint8Array; memory_id: string; created_at: Date }): Promise<void>
   isSuppressed(scope: Scope, hash: Uint8Array): Promise<boolean>
   /** The proposed or live memory of the scope that says the same. */
@@ -152,7 +160,10 @@ export interface MemoryStore {
 
   /** The text of these versions goes at that time. */
   expire(ownerId: string, versionIds: readonly string[], eraseAt: Date): Promise<void>
-  due(now: Date, limit: number): Promise<{ version_id: string; content_id: string; memory_id: string; owner_id: string; character_id: string; realm_id: string }[]>
+  due(
+    now: Date,
+    limit: number,
+  ): Promise<{ version_id: string; content_id: string; memory_id: string; owner_id: string; character_id: string; realm_id: string }[]>
   settleExpiries(versionIds: readonly string[]): Promise<void>
 
   /** Memories whose current version cites one of these nodes; sourced = another source of it is still there. */
@@ -309,7 +320,10 @@ export interface RecallAudits {
   insert(audit: NewRecallAudit): Promise<void>
   /** Counts a hit of each memory once per run; answers those that this call strengthened. */
   reinforce(hit: { ownerId: string; runId: string; memoryIds: readonly string[]; at: Date }): Promise<string[]>
-  list(ownerId: string, filter: { runId?: string; memoryId?: string; characterId?: string; beforeId?: string; limit: number }): Promise<RecallAuditRow[]>
+  list(
+    ownerId: string,
+    filter: { runId?: string; memoryId?: string; characterId?: string; beforeId?: string; limit: number },
+  ): Promise<RecallAuditRow[]>
   find(ownerId: string, auditId: string): Promise<RecallAuditRow | null>
   hits(ownerId: string, auditIds: readonly string[], now: Date): Promise<RecallHitRow[]>
 }
@@ -317,7 +331,13 @@ export interface RecallAudits {
 // ---------------------------------------------------------------- extraction
 
 /** A live canonization with what extraction needs to know of it. */
-export type CanonicalRange = Scope & { canonization_id: string; tree_id: string; zone: string; character_name: string; user_name: string | null }
+export type CanonicalRange = Scope & {
+  canonization_id: string
+  tree_id: string
+  zone: string
+  character_name: string
+  user_name: string | null
+}
 
 /** A message of a canonical range, as stored. Body null = deleted or erased. */
 export type CanonicalMessage = {

@@ -35,7 +35,12 @@ describe('queryTokens', () => {
       { text: 'jasmine', weight: 1 },
       { text: 'jasmine opens rivers mountains', weight: 1 },
     ])
-    expect(Object.fromEntries(tokens.map((token, index) => [token, weights[index]]))).toEqual({ jasmin: 1.5, open: 0.5, river: 0.5, mountain: 0.5 })
+    expect(Object.fromEntries(tokens.map((token, index) => [token, weights[index]]))).toEqual({
+      jasmin: 1.5,
+      open: 0.5,
+      river: 0.5,
+      mountain: 0.5,
+    })
   })
 })
 
@@ -51,7 +56,9 @@ describe('combineVectors', () => {
   })
 
   it('has length one', () => {
-    const vector = fc.array(fc.float({ min: -1, max: 1, noNaN: true }), { minLength: 4, maxLength: 4 }).map((values) => Float32Array.from(values))
+    const vector = fc
+      .array(fc.float({ min: -1, max: 1, noNaN: true }), { minLength: 4, maxLength: 4 })
+      .map((values) => Float32Array.from(values))
     fc.assert(
       fc.property(fc.array(vector, { minLength: 1, maxLength: 3 }), (vectors) => {
         const combined = combineVectors(vectors, [1, 0.5, 0.25])

@@ -31,7 +31,11 @@ const finders: readonly Finder[] = [
       /(?<=(?:\b(?:password|passwd|passcode|passphrase|pwd|pin(?:[ _-]?code)?)|密码|口令|验证码)["'”’]?\s{0,3}(?:(?:is|was|now)\s{1,3}|[:=：＝]\s{0,3}|(?:现在)?(?:是|为|改成了?|设成了?)[:：]?\s{0,3})["'“‘]?)[^\s"'“”‘’，。；、,;]{3,}/gi,
     accepts: looksSecret,
   },
-  { kind: 'identity', pattern: new RegExp(`(?<![0-9A-Za-z])[1-9](?:${gap}?[0-9]){16}${gap}?[0-9Xx](?![0-9A-Za-z])`, 'g'), accepts: isChineseIdentity },
+  {
+    kind: 'identity',
+    pattern: new RegExp(`(?<![0-9A-Za-z])[1-9](?:${gap}?[0-9]){16}${gap}?[0-9Xx](?![0-9A-Za-z])`, 'g'),
+    accepts: isChineseIdentity,
+  },
   { kind: 'identity', pattern: /(?<![0-9A-Za-z])(?!000|666|9)\d{3}[- ](?!00)\d{2}[- ](?!0000)\d{4}(?![0-9A-Za-z])/g },
   { kind: 'card', pattern: new RegExp(`(?<![0-9A-Za-z])[0-9](?:${gap}?[0-9]){12,18}(?![0-9A-Za-z])`, 'g'), accepts: isCard },
   { kind: 'card', pattern: /(?<![0-9A-Za-z])[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,4})?(?![0-9A-Za-z])/g, accepts: isIban },

@@ -15,7 +15,10 @@ describe('saysTheSame', () => {
   })
 
   it.each([
-    ['The user likes drinking jasmine tea in the garden every morning', "The user doesn't like drinking jasmine tea in the garden every morning"],
+    [
+      'The user likes drinking jasmine tea in the garden every morning',
+      "The user doesn't like drinking jasmine tea in the garden every morning",
+    ],
     ['The user flies from Oslo to Rome with one bag on day 12', 'The user flies from Oslo to Rome with one bag on day 13'],
     ['用户非常喜欢在每天早上喝一杯热的茉莉花茶', '用户不喜欢在每天早上喝一杯热的茉莉花茶'],
     ['周游世界', '在周末吃夜宵'],

@@ -30,7 +30,11 @@ function formatOf(zone: string): Intl.DateTimeFormat {
 
 /** What the clocks of an IANA zone show at an instant. Throws a RangeError for an unknown zone. */
 export function wallTime(at: Date, zone: string): WallTime {
-  const parts = new Map(formatOf(zone).formatToParts(at).map((part) => [part.type, part.value]))
+  const parts = new Map(
+    formatOf(zone)
+      .formatToParts(at)
+      .map((part) => [part.type, part.value]),
+  )
   const read = (type: Intl.DateTimeFormatPartTypes) => Number(parts.get(type))
   const year = parts.get('era') === 'BC' ? 1 - read('year') : read('year')
   return {
@@ -72,10 +76,7 @@ export function shift(at: Date, zone: string, by: { days?: number; months?: numb
   const month = months - year * 12 + 1
   const monthEnd = new Date(Date.UTC(year, month, 0)).getUTCDate()
   const moved = new Date(asUtc({ ...wall, year, month, day: Math.min(wall.day, monthEnd) }) + (by.days ?? 0) * DAY_MS)
-  return instantOf(
-    { ...wall, year: moved.getUTCFullYear(), month: moved.getUTCMonth() + 1, day: moved.getUTCDate() },
-    zone,
-  )
+  return instantOf({ ...wall, year: moved.getUTCFullYear(), month: moved.getUTCMonth() + 1, day: moved.getUTCDate() }, zone)
 }
 
 /** Day of the week in a zone: 1 = Monday … 7 = Sunday. */

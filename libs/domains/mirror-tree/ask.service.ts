@@ -103,7 +103,8 @@ export class AskService {
     if (!parent || parent.kind === 'root') throw new LingtaiError('wrong_state', 'A greeting has no question to answer again.')
     const accepted = await unitOfWork.run(async () => {
       const { tree, parent: question } = await this.#place(ownerId, node.tree_id, parent.id, 'regenerate')
-      if (await this.#deps.runs.liveUnder(question.id)) return this.#refuse({ invariant: 'M1', code: 'candidate_open' }, question, 'regenerate')
+      if (await this.#deps.runs.liveUnder(question.id))
+        return this.#refuse({ invariant: 'M1', code: 'candidate_open' }, question, 'regenerate')
       const headBefore = tree.head_node_id
       await this.#moveHead(tree, question.id, 'ask')
       return this.#request(tree, question, { effort: options.effort, headBefore })
@@ -243,7 +244,9 @@ export class AskService {
           trust: 'trusted',
           ...envelope,
         }),
-        ...(ahead > 0 ? [this.#event({ type: 'run.queued', payload: { position: ahead, expires_at: queueExpiresAt.toISOString() }, ...envelope })] : []),
+        ...(ahead > 0
+          ? [this.#event({ type: 'run.queued', payload: { position: ahead, expires_at: queueExpiresAt.toISOString() }, ...envelope })]
+          : []),
       ],
     })
     return {

@@ -62,7 +62,9 @@ export class NodeViews {
           edited_from_id: node.edited_from_id,
           parts,
           text: textOf(parts),
-          sibling_ids: siblings.filter((sibling) => sibling.parent_id === node.parent_id && sibling.kind === node.kind).map((sibling) => sibling.id),
+          sibling_ids: siblings
+            .filter((sibling) => sibling.parent_id === node.parent_id && sibling.kind === node.kind)
+            .map((sibling) => sibling.id),
           citations: citations.filter((citation) => citation.node_id === node.id).map(citationView),
           at: node.at.toISOString(),
         }
@@ -80,7 +82,12 @@ export class NodeViews {
     const places = Array.from({ length: said.size + used.length }, (_, part) => part).filter((part) => !said.has(part))
     const steers = used.map((steer, index) => {
       const place = places[index] ?? Infinity
-      return { content_id: steer.content_id, digest: '', text: steer.text ?? '', after_segments: segments.filter((segment) => segment.part < place).length }
+      return {
+        content_id: steer.content_id,
+        digest: '',
+        text: steer.text ?? '',
+        after_segments: segments.filter((segment) => segment.part < place).length,
+      }
     })
     return partsOf(foldAnswer(segments, steers))
   }

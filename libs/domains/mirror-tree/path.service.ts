@@ -312,7 +312,12 @@ export class PathService {
   }
 
   /** As `#locked`; where a rule stands against the attempt it is refused and put on record. */
-  async #allowed(ownerId: string, nodeId: string, attempt: string, rule: (node: PathNode) => Refusal): Promise<{ tree: TreeRow; node: PathNode }> {
+  async #allowed(
+    ownerId: string,
+    nodeId: string,
+    attempt: string,
+    rule: (node: PathNode) => Refusal,
+  ): Promise<{ tree: TreeRow; node: PathNode }> {
     const { tree, node } = await this.#locked(ownerId, nodeId)
     const refusal = rule(node)
     if (refusal) return this.#deps.invariants.refuse(refusal, { ownerId, treeId: tree.id, nodeId, attempt })

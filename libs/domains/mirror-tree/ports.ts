@@ -104,7 +104,9 @@ export interface TreeStore {
   pathIds(ownerId: string, leafId: string): Promise<string[]>
   isAncestorOrSelf(ancestorId: string, nodeId: string): Promise<boolean>
   /** Children that are not tombstones, in order. */
-  children(parentIds: readonly string[]): Promise<{ id: string; parent_id: string; kind: NodeKind; run_id: string | null; sealed: boolean }[]>
+  children(
+    parentIds: readonly string[],
+  ): Promise<{ id: string; parent_id: string; kind: NodeKind; run_id: string | null; sealed: boolean }[]>
   /** The nearest ancestor that is not a tombstone; the root never is one. */
   livingAncestor(nodeId: string): Promise<string>
   outline(treeId: string, options: { afterSeq: number; limit: number }): Promise<(NodeRow & { label: string })[]>

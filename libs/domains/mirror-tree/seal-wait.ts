@@ -92,7 +92,13 @@ export class SealWait {
         const again = await runs.get(below.runId)
         if (!again || again.ended_at !== null) continue
         if (below.otherwise !== undefined) return below.otherwise
-        const attempt = { ownerId: below.ownerId, treeId: below.treeId, nodeId: below.candidateId, runId: below.runId, attempt: below.attempt }
+        const attempt = {
+          ownerId: below.ownerId,
+          treeId: below.treeId,
+          nodeId: below.candidateId,
+          runId: below.runId,
+          attempt: below.attempt,
+        }
         return invariants.refuse({ invariant: 'M1', code: 'candidate_open' }, attempt)
       }
       await new Promise<void>((resolve) => scheduler.after(SEAL_POLL_MS, resolve))

@@ -65,12 +65,20 @@ export class TreeService {
       await log.append({
         stream: `tree:${treeId}`,
         ownerId,
-        events: [this.#event({ type: 'tree.created', payload: { realm_id: realmId, root_node_id: rootId, character_ids: [input.character_id] } })],
+        events: [
+          this.#event({ type: 'tree.created', payload: { realm_id: realmId, root_node_id: rootId, character_ids: [input.character_id] } }),
+        ],
       })
       const texts = character.greetings.filter((text) => text.trim() !== '')
       let first: string | null = null
       for (const text of texts) {
-        const id = await this.#addGreeting({ treeId, rootId, ownerId, characterId: input.character_id, text: greet(text, character.name, userName) })
+        const id = await this.#addGreeting({
+          treeId,
+          rootId,
+          ownerId,
+          characterId: input.character_id,
+          text: greet(text, character.name, userName),
+        })
         first ??= id
       }
       if (first !== null) {
@@ -115,7 +123,16 @@ export class TreeService {
       events: [
         this.#event({
           type: 'node.added',
-          payload: { node_id: id, parent_id: rootId, kind: 'candidate', role: 'character', node_seq: seq, content_id: content.id, run_id: null, edited_from_id: null },
+          payload: {
+            node_id: id,
+            parent_id: rootId,
+            kind: 'candidate',
+            role: 'character',
+            node_seq: seq,
+            content_id: content.id,
+            run_id: null,
+            edited_from_id: null,
+          },
           content_digests: [contentDigest(content.id, content.digest)],
         }),
       ],
@@ -127,7 +144,10 @@ export class TreeService {
     return this.#deps.views.tree(await this.#find(ownerId, treeId))
   }
 
-  async list(ownerId: string, query: { limit: number; cursor?: string; character_id?: string }): Promise<{ items: TreeView[]; next_cursor: string | null }> {
+  async list(
+    ownerId: string,
+    query: { limit: number; cursor?: string; character_id?: string },
+  ): Promise<{ items: TreeView[]; next_cursor: string | null }> {
     const { trees, views } = this.#deps
     const rows = await trees.list(ownerId, { characterId: query.character_id, before: parseCursor(query.cursor), limit: query.limit + 1 })
     const page = rows.slice(0, query.limit)
@@ -220,6 +240,9 @@ function missing(path: string, message: string): LingtaiError {
 export function parseCursor(cursor: string | undefined): { updatedAt: Date; id: string } | undefined {
   if (cursor === undefined) return undefined
   const match = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)_([0-9a-f-]{36})$/.exec(cursor)
-  if (!match?.[1] || !match[2]) throw new LingtaiError('validation_failed', 'The cursor is not one of ours.', { errors: [{ path: 'cursor', message: 'unknown cursor' }] })
+  if (!match?.[1] || !match[2])
+    throw new LingtaiError('validation_failed', 'The cursor is not one of ours.', {
+      errors: [{ path: 'cursor', message: 'unknown cursor' }],
+    })
   return { updatedAt: new Date(match[1]), id: match[2] }
 }

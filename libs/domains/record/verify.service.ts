@@ -30,7 +30,13 @@ export interface ChainSource {
 }
 
 /** What a digest in the log can be checked against; `erased` contents prove nothing and disprove nothing. */
-export type ContentProof = { erased: boolean; digest: Uint8Array; salt: Uint8Array | null; body: string | Uint8Array | null; segments: readonly { text: string; salt: Uint8Array }[] }
+export type ContentProof = {
+  erased: boolean
+  digest: Uint8Array
+  salt: Uint8Array | null
+  body: string | Uint8Array | null
+  segments: readonly { text: string; salt: Uint8Array }[]
+}
 
 const PAGE = 500
 
@@ -55,7 +61,7 @@ export class VerifyService {
     const faults: Fault[] = []
     let streams = 0
     let events = 0
-    for (let after = ''; ; ) {
+    for (let after = ''; ;) {
       const page = await this.#source.streams(after, PAGE)
       for (const stream of page) {
         const found = await this.#verifyStream(stream)
@@ -79,7 +85,8 @@ export class VerifyService {
       await this.#readOn(verified)
       const head = before && before.seq >= verified.events ? before : await this.#source.head(stream)
       if (head && head.seq > verified.events && head !== before) continue
-      if (head?.seq !== verified.events || !sameBytes(head.hash, verified.hash)) verified.faults.push({ stream, seq: verified.events, fault: 'head' })
+      if (head?.seq !== verified.events || !sameBytes(head.hash, verified.hash))
+        verified.faults.push({ stream, seq: verified.events, fault: 'head' })
       return verified
     }
   }
@@ -87,7 +94,7 @@ export class VerifyService {
   /** Verifies the events that follow on those before, up to the last one there is now. */
   async #readOn(verified: Verified): Promise<void> {
     const { stream, faults } = verified
-    for (let page: RawEvent[] | null = null; page === null || page.length === PAGE; ) {
+    for (let page: RawEvent[] | null = null; page === null || page.length === PAGE;) {
       page = await this.#source.events(stream, verified.events, PAGE)
       for (const event of page) {
         const note = (fault: Fault['fault']): void => void faults.push({ stream, seq: event.seq, fault })

@@ -12,7 +12,15 @@ export interface RunNames {
   names(runIds: readonly string[]): Promise<Map<string, { owner_name: string; character_name: string; tree_title: string | null }>>
 }
 
-export type AdminRunsDeps = { unitOfWork: UnitOfWork; runs: RunStore; log: EventLog; clock: Clock; service: RunService; replays: ReplayService; names: RunNames }
+export type AdminRunsDeps = {
+  unitOfWork: UnitOfWork
+  runs: RunStore
+  log: EventLog
+  clock: Clock
+  service: RunService
+  replays: ReplayService
+  names: RunNames
+}
 
 /** Runs of all owners, for admins. */
 export class AdminRuns {

@@ -65,7 +65,10 @@ export class ReplayService {
     return results
   }
 
-  async #replay(run: RunRow, turn: number | undefined): Promise<{ recorded: Recorded; replayed: Replayed; loaded: Awaited<ReturnType<typeof loadReferences>> }> {
+  async #replay(
+    run: RunRow,
+    turn: number | undefined,
+  ): Promise<{ recorded: Recorded; replayed: Replayed; loaded: Awaited<ReturnType<typeof loadReferences>> }> {
     const recorded = await this.#recorded(run, turn)
     const loaded = await loadReferences({
       projected: recorded.projected,
@@ -84,7 +87,9 @@ export class ReplayService {
   async #recorded(run: RunRow, turn: number | undefined): Promise<Recorded> {
     const events = await this.#deps.log.read(`run:${run.id}`, { types: ['context.projected', 'llm.requested', 'llm.completed'] })
     const records = events.map((event) => event.record)
-    const projections = records.filter((record) => record.type === 'context.projected').map((record) => record.payload as EventPayload<'context.projected'>)
+    const projections = records
+      .filter((record) => record.type === 'context.projected')
+      .map((record) => record.payload as EventPayload<'context.projected'>)
     const projected = turn === undefined ? projections.at(-1) : projections.find((projection) => projection.turn === turn)
     if (!projected) throw new LingtaiError('not_found', 'No context was projected for this run and turn.')
     const requested = records

@@ -52,13 +52,16 @@ export class RunStreamReader {
   }
 
   async #texts(run: RunRow, records: readonly EventRecord[]) {
-    if (!records.some((record) => record.type === 'llm.delta' || record.type === 'steer.received')) return { segment: nothing, steer: () => null }
+    if (!records.some((record) => record.type === 'llm.delta' || record.type === 'steer.received'))
+      return { segment: nothing, steer: () => null }
     const steerIds = records.flatMap((record) => (record.type === 'steer.received' ? [String(record.payload['content_id'])] : []))
     const contents = await this.#contents.get([...steerIds, ...(run.candidate_id === null ? [] : [run.candidate_id])])
     const answer = run.candidate_id === null ? undefined : contents.get(run.candidate_id)
     const living = answer ? [] : await this.#runs.segments(run.id)
     // Between the two reads the answer may have been folded: then its content is there now.
-    const folded = answer ?? (living.length === 0 && run.candidate_id !== null ? (await this.#contents.get([run.candidate_id])).get(run.candidate_id) : undefined)
+    const folded =
+      answer ??
+      (living.length === 0 && run.candidate_id !== null ? (await this.#contents.get([run.candidate_id])).get(run.candidate_id) : undefined)
     return {
       segment: (ordinal: number) => {
         const segment = living[ordinal]

@@ -13,12 +13,17 @@ export class ChainRepository implements ChainSource {
   }
 
   async streams(after: string, limit: number): Promise<string[]> {
-    const rows = await this.#database.query<{ stream: string }>('SELECT stream FROM streams WHERE stream > $1 ORDER BY stream LIMIT $2', [after, limit])
+    const rows = await this.#database.query<{ stream: string }>('SELECT stream FROM streams WHERE stream > $1 ORDER BY stream LIMIT $2', [
+      after,
+      limit,
+    ])
     return rows.map((row) => row.stream)
   }
 
   async head(stream: string): Promise<{ seq: number; hash: Uint8Array } | null> {
-    const [head] = await this.#database.query<{ seq: number; hash: Uint8Array }>('SELECT seq, hash FROM streams WHERE stream = $1', [stream])
+    const [head] = await this.#database.query<{ seq: number; hash: Uint8Array }>('SELECT seq, hash FROM streams WHERE stream = $1', [
+      stream,
+    ])
     return head ?? null
   }
 
@@ -52,7 +57,10 @@ export class ChainRepository implements ChainSource {
         segments:
           body === null
             ? []
-            : (content.layout?.segments ?? []).map((range) => ({ text: body.slice(range.from, range.to), salt: Buffer.from(range.salt, 'base64') })),
+            : (content.layout?.segments ?? []).map((range) => ({
+                text: body.slice(range.from, range.to),
+                salt: Buffer.from(range.salt, 'base64'),
+              })),
       })
     }
     return proofs
@@ -69,7 +77,9 @@ export class ChainRepository implements ChainSource {
       written.push({ text: body, salt })
       segments.set(id, written)
     }
-    return new Map([...segments].map(([id, written]) => [id, { erased: false, digest: new Uint8Array(), salt: null, body: null, segments: written }]))
+    return new Map(
+      [...segments].map(([id, written]) => [id, { erased: false, digest: new Uint8Array(), salt: null, body: null, segments: written }]),
+    )
   }
 
   async quarantine(stream: string): Promise<void> {

@@ -66,7 +66,11 @@ export class ContentRepository implements ContentStore {
     )
     for (let ordinal = 0; ordinal < chunks; ordinal++) {
       const piece = bytes.subarray(ordinal * CHUNK_BYTES, (ordinal + 1) * CHUNK_BYTES)
-      await this.#database.execute('INSERT INTO content_chunks (content_id, ordinal, bytes) VALUES ($1::uuid, $2, $3)', [id, ordinal, piece])
+      await this.#database.execute('INSERT INTO content_chunks (content_id, ordinal, bytes) VALUES ($1::uuid, $2, $3)', [
+        id,
+        ordinal,
+        piece,
+      ])
     }
     return { id, digest }
   }
@@ -81,7 +85,13 @@ export class ContentRepository implements ContentStore {
         continue
       }
       const salt = content.salt ?? this.#ids.bytes(32)
-      const row = { ...content, content: content.content, id: content.id ?? this.#ids.next(), salt, digest: saltedDigest(salt, content.content) }
+      const row = {
+        ...content,
+        content: content.content,
+        id: content.id ?? this.#ids.next(),
+        salt,
+        digest: saltedDigest(salt, content.content),
+      }
       const size = Buffer.byteLength(row.content)
       if (batch.length === BATCH_ROWS || batchBytes + size > CHUNK_BYTES) {
         await this.#insertTexts(batch)
@@ -130,7 +140,10 @@ export class ContentRepository implements ContentStore {
 
   async #assemble({ chunks, ...row }: ContentRow): Promise<StoredContent> {
     if (chunks === 0) return row
-    const pieces = await this.#database.query<{ bytes: Buffer }>('SELECT bytes FROM content_chunks WHERE content_id = $1::uuid ORDER BY ordinal', [row.id])
+    const pieces = await this.#database.query<{ bytes: Buffer }>(
+      'SELECT bytes FROM content_chunks WHERE content_id = $1::uuid ORDER BY ordinal',
+      [row.id],
+    )
     const bytes = Buffer.concat(pieces.map((piece) => piece.bytes))
     const isText = row.media_type.startsWith('text/') || row.media_type === 'application/json'
     return isText ? { ...row, body: bytes.toString('utf8') } : { ...row, bytes }
@@ -181,5 +194,7 @@ export class ContentRepository implements ContentStore {
 
 /** The layout of a long answer is larger than a parameter may be (decision 7). */
 function pieces(text: string): string[] {
-  return Array.from({ length: Math.ceil(text.length / CHUNK_BYTES) }, (_, index) => text.slice(index * CHUNK_BYTES, (index + 1) * CHUNK_BYTES))
+  return Array.from({ length: Math.ceil(text.length / CHUNK_BYTES) }, (_, index) =>
+    text.slice(index * CHUNK_BYTES, (index + 1) * CHUNK_BYTES),
+  )
 }

@@ -19,7 +19,15 @@ export class EventLogRepository implements EventLog {
     this.#database = database
   }
 
-  async append({ stream, ownerId, events }: { stream: string; ownerId: string | null; events: readonly NewEvent[] }): Promise<ChainedEvent[]> {
+  async append({
+    stream,
+    ownerId,
+    events,
+  }: {
+    stream: string
+    ownerId: string | null
+    events: readonly NewEvent[]
+  }): Promise<ChainedEvent[]> {
     await this.#database.execute('INSERT INTO streams (stream, owner_id) VALUES ($1, $2::uuid) ON CONFLICT DO NOTHING', [stream, ownerId])
     const [head] = await this.#database.query<{ seq: number; hash: Uint8Array; quarantined: boolean }>(
       'SELECT seq, hash, quarantined_at IS NOT NULL AS quarantined FROM streams WHERE stream = $1 FOR UPDATE',
@@ -152,4 +160,3 @@ WITH input AS (
   WHERE d.run_id IN (SELECT run_id FROM heads)
 )
 SELECT DISTINCT run_id FROM heads`
-

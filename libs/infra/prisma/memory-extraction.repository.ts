@@ -81,7 +81,9 @@ export class MemoryExtractionRepository implements ExtractionStore {
   }
 
   async read(canonizationId: string): Promise<ExtractionRow | null> {
-    const [row] = await this.#sql.query<StoredRow>(`SELECT ${rowColumns} FROM memory_extractions WHERE canonization_id = $1::uuid`, [canonizationId])
+    const [row] = await this.#sql.query<StoredRow>(`SELECT ${rowColumns} FROM memory_extractions WHERE canonization_id = $1::uuid`, [
+      canonizationId,
+    ])
     return row ? extractionRow(row) : null
   }
 

@@ -73,7 +73,8 @@ export class MemoryIndexRepository implements MemoryIndex {
   }
 
   async putVector({ versionId, space, vector }: { versionId: string; space: StoredSpace; vector: Float32Array }): Promise<void> {
-    if (vector.length !== space.dimensions) throw new RangeError(`a vector of ${vector.length} dimensions for ${space.slug} (${space.dimensions})`)
+    if (vector.length !== space.dimensions)
+      throw new RangeError(`a vector of ${vector.length} dimensions for ${space.slug} (${space.dimensions})`)
     await this.#sql.execute(
       `WITH searchable AS MATERIALIZED (${searchable})
        INSERT INTO memory_vectors (version_id, space_id, owner_id, character_id, realm_id, live, level, embedding)
@@ -95,16 +96,16 @@ export class MemoryIndexRepository implements MemoryIndex {
   }
 
   async ensureSpace(space: { slug: string; model: string; version: string; dimensions: number }): Promise<StoredSpace> {
-    if (space.dimensions > DIMENSIONS_MAX) throw new RangeError(`${space.slug} has ${space.dimensions} dimensions, at most ${DIMENSIONS_MAX} can be searched`)
-    await this.#sql.execute('INSERT INTO embedding_spaces (slug, model, version, dimensions) VALUES ($1, $2, $3, $4::int) ON CONFLICT DO NOTHING', [
-      space.slug,
-      space.model,
-      space.version,
-      space.dimensions,
-    ])
-    const [stored] = await this.#sql.query<StoredSpace>('SELECT id, slug, model, version, dimensions FROM embedding_spaces WHERE slug = $1', [
-      space.slug,
-    ])
+    if (space.dimensions > DIMENSIONS_MAX)
+      throw new RangeError(`${space.slug} has ${space.dimensions} dimensions, at most ${DIMENSIONS_MAX} can be searched`)
+    await this.#sql.execute(
+      'INSERT INTO embedding_spaces (slug, model, version, dimensions) VALUES ($1, $2, $3, $4::int) ON CONFLICT DO NOTHING',
+      [space.slug, space.model, space.version, space.dimensions],
+    )
+    const [stored] = await this.#sql.query<StoredSpace>(
+      'SELECT id, slug, model, version, dimensions FROM embedding_spaces WHERE slug = $1',
+      [space.slug],
+    )
     if (!stored || stored.dimensions !== space.dimensions || stored.model !== space.model || stored.version !== space.version) {
       throw new EmbeddingSpaceMismatchError(stored ?? { id: 0, ...space }, space)
     }

@@ -42,8 +42,10 @@ function vectorLeg(space: StoredSpace): string {
      ORDER BY e.embedding::halfvec(${space.dimensions}) <=> ${query} LIMIT $8::int)
   ),
   spread AS (
-    SELECT count(DISTINCT m.text_hash) > 1 AND max(n.score) - min(n.score) < ${DEGENERATE_SPREAD} AS flat
-    FROM nearest n JOIN memory_versions v ON v.id = n.version_id JOIN memories m ON m.id = v.memory_id WHERE n.score <> 'NaN'
+    SELECT count(*) > 1 AND max(score) - min(score) < ${DEGENERATE_SPREAD} AND (
+             SELECT count(DISTINCT m.text_hash) > 1
+             FROM nearest n JOIN memory_versions v ON v.id = n.version_id JOIN memories m ON m.id = v.memory_id) AS flat
+    FROM nearest WHERE score <> 'NaN'
   ),
   vector_leg AS (
     SELECT version_id, score, row_number() OVER (ORDER BY score DESC, version_id) AS place
@@ -84,17 +86,18 @@ known AS (
   ) k ON k.documents > 0 OR $7::boolean -- proposals are not counted
 ),
 asked AS (
-  SELECT k.token, k.weight * ln(1 + (s.documents - k.documents + 0.5) / (k.documents + 0.5)) AS gain
+  SELECT k.token, k.weight * ln(1 + (s.documents - k.documents + 0.5) / (k.documents + 0.5)) * ${BM25_K1 + 1}::float8 AS gain
   FROM known k CROSS JOIN size s
   WHERE $7::boolean OR k.documents <= ${COMMON_SHARE} * s.documents OR k.rarity <= 2
   ORDER BY gain DESC, k.token LIMIT ${QUERY_TOKENS_MAX}
 ),
 matching AS (
   SELECT t.version_id,
-         sum(a.gain * t.frequency * ${BM25_K1 + 1}
-             / (t.frequency + ${BM25_K1} * (${1 - BM25_B} + ${BM25_B} * t.length * s.documents / s.length_sum))) AS score
+         sum(a.gain * t.frequency / (t.frequency + s.flat_part + s.length_part * t.length)) AS score
   FROM asked a
-  CROSS JOIN size s
+  CROSS JOIN (
+    SELECT ${BM25_K1 * (1 - BM25_B)}::float8 AS flat_part, ${BM25_K1 * BM25_B}::float8 * documents / length_sum AS length_part FROM size
+  ) s
   JOIN memory_terms t ON t.token = a.token AND ${within('t')}
   GROUP BY t.version_id ORDER BY score DESC, t.version_id LIMIT $8::int
 ),
@@ -114,7 +117,7 @@ alive AS (
                          / 86400 / $13::float8, ${FADED_HALF_LIVES})) AS vitality
   FROM fused f
   JOIN memory_versions v ON v.id = f.version_id
-  JOIN memories m ON m.current_version_id = v.id AND m.owner_id = $1::uuid AND (m.state = 'live' OR ($7::boolean AND m.state = 'proposed'))
+  JOIN memories m ON m.id = v.memory_id AND m.current_version_id = v.id AND m.owner_id = $1::uuid AND (m.state = 'live' OR ($7::boolean AND m.state = 'proposed'))
   JOIN contents c ON c.id = v.content_id AND c.owner_id = $1::uuid AND c.erased_at IS NULL
 ),
 ranked AS (

@@ -159,7 +159,10 @@ export class MemoryRepository implements MemoryStore {
 
   async lockRows(ownerId: string, memoryIds: readonly string[]): Promise<void> {
     if (memoryIds.length === 0) return
-    await this.#sql.query('SELECT id FROM memories WHERE owner_id = $1::uuid AND id = ANY ($2::uuid[]) ORDER BY id FOR UPDATE', [ownerId, memoryIds])
+    await this.#sql.query('SELECT id FROM memories WHERE owner_id = $1::uuid AND id = ANY ($2::uuid[]) ORDER BY id FOR UPDATE', [
+      ownerId,
+      memoryIds,
+    ])
   }
 
   async insertMemory(memory: NewMemory): Promise<void> {
@@ -239,7 +242,10 @@ export class MemoryRepository implements MemoryStore {
       params.push(value)
       settings.push(`${column} = $${params.length}::${type}`)
     }
-    const touched = await this.#sql.execute(`UPDATE memories SET ${settings.join(', ')} WHERE owner_id = $1::uuid AND id = $2::uuid`, params)
+    const touched = await this.#sql.execute(
+      `UPDATE memories SET ${settings.join(', ')} WHERE owner_id = $1::uuid AND id = $2::uuid`,
+      params,
+    )
     if (touched !== 1) throw new UnexpectedRowsError('update of a memory', 1, touched)
   }
 

@@ -24,7 +24,10 @@ export class ProfileRepository {
       'INSERT INTO profile_versions (id, owner_id, hash, profile) VALUES ($1::uuid, $2::uuid, $3, $4) ON CONFLICT (owner_id, hash) DO NOTHING',
       [this.#ids.next(), ownerId, bytes, text],
     )
-    const [row] = await this.#database.query<{ id: string }>('SELECT id FROM profile_versions WHERE owner_id = $1::uuid AND hash = $2', [ownerId, bytes])
+    const [row] = await this.#database.query<{ id: string }>('SELECT id FROM profile_versions WHERE owner_id = $1::uuid AND hash = $2', [
+      ownerId,
+      bytes,
+    ])
     if (!row) throw new Error('the profile was not kept')
     this.#known.set(ownerId + hash, row.id)
     return { versionId: row.id, hash }

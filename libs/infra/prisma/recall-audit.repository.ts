@@ -59,7 +59,17 @@ export class RecallAuditRepository implements RecallAudits {
     )
   }
 
-  async reinforce({ ownerId, runId, memoryIds, at }: { ownerId: string; runId: string; memoryIds: readonly string[]; at: Date }): Promise<string[]> {
+  async reinforce({
+    ownerId,
+    runId,
+    memoryIds,
+    at,
+  }: {
+    ownerId: string
+    runId: string
+    memoryIds: readonly string[]
+    at: Date
+  }): Promise<string[]> {
     if (memoryIds.length === 0) return []
     // The first statement decides, under its unique key, which hits are new; rows are locked in id order before they are counted.
     const fresh = await this.#sql.query<{ id: string }>(
@@ -94,10 +104,10 @@ export class RecallAuditRepository implements RecallAudits {
   }
 
   async find(ownerId: string, auditId: string): Promise<RecallAuditRow | null> {
-    const [row] = await this.#sql.query<RecallAuditRow>(`SELECT ${auditColumns} FROM recall_audits a WHERE a.owner_id = $1::uuid AND a.id = $2::uuid`, [
-      ownerId,
-      auditId,
-    ])
+    const [row] = await this.#sql.query<RecallAuditRow>(
+      `SELECT ${auditColumns} FROM recall_audits a WHERE a.owner_id = $1::uuid AND a.id = $2::uuid`,
+      [ownerId, auditId],
+    )
     return row ?? null
   }
 

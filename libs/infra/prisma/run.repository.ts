@@ -223,7 +223,9 @@ export class RunRepository implements RunStore {
   }
 
   async queueExpired(): Promise<RunRow[]> {
-    return this.#database.query<RunRow>(`SELECT ${columns} FROM runs r WHERE r.state = 'queued' AND r.queue_expires_at < clock_timestamp() LIMIT 100`)
+    return this.#database.query<RunRow>(
+      `SELECT ${columns} FROM runs r WHERE r.state = 'queued' AND r.queue_expires_at < clock_timestamp() LIMIT 100`,
+    )
   }
 
   async startable(): Promise<string[]> {
@@ -245,19 +247,18 @@ export class RunRepository implements RunStore {
   }
 
   async holdFence(runId: string, fence: number): Promise<boolean> {
-    const rows = await this.#database.query(`SELECT 1 FROM runs WHERE id = $1::uuid AND fence = $2 AND state IN ('queued', 'running') FOR UPDATE`, [
-      runId,
-      fence,
-    ])
+    const rows = await this.#database.query(
+      `SELECT 1 FROM runs WHERE id = $1::uuid AND fence = $2 AND state IN ('queued', 'running') FOR UPDATE`,
+      [runId, fence],
+    )
     return rows.length === 1
   }
 
   async pinVersions(runId: string, pinned: { personaVersionId: string | null; profileVersionId: string }): Promise<void> {
-    const written = await this.#database.execute('UPDATE runs SET persona_version_id = $2::uuid, profile_version_id = $3::uuid WHERE id = $1::uuid', [
-      runId,
-      pinned.personaVersionId,
-      pinned.profileVersionId,
-    ])
+    const written = await this.#database.execute(
+      'UPDATE runs SET persona_version_id = $2::uuid, profile_version_id = $3::uuid WHERE id = $1::uuid',
+      [runId, pinned.personaVersionId, pinned.profileVersionId],
+    )
     if (written !== 1) throw new RowCountError('pin versions', 1, written)
   }
 
@@ -303,16 +304,17 @@ export class RunRepository implements RunStore {
 
   async recordCommands(commandIds: readonly string[], used: boolean): Promise<void> {
     if (commandIds.length === 0) return
-    await this.#database.execute('UPDATE run_commands SET recorded_at = clock_timestamp(), used = $2 WHERE id = ANY ($1::uuid[]) AND recorded_at IS NULL', [
-      [...commandIds],
-      used,
-    ])
+    await this.#database.execute(
+      'UPDATE run_commands SET recorded_at = clock_timestamp(), used = $2 WHERE id = ANY ($1::uuid[]) AND recorded_at IS NULL',
+      [[...commandIds], used],
+    )
   }
 
   async segments(runId: string): Promise<SegmentRow[]> {
-    return this.#database.query<SegmentRow>('SELECT run_id, ordinal, part, kind, body, salt FROM segments WHERE run_id = $1::uuid ORDER BY ordinal', [
-      runId,
-    ])
+    return this.#database.query<SegmentRow>(
+      'SELECT run_id, ordinal, part, kind, body, salt FROM segments WHERE run_id = $1::uuid ORDER BY ordinal',
+      [runId],
+    )
   }
 
   async insertSegments(rows: readonly SegmentRow[]): Promise<void> {

@@ -62,7 +62,10 @@ export class TreeRepository implements TreeStore {
   }
 
   async lock(ownerId: string, treeId: string): Promise<TreeRow | null> {
-    const locked = await this.#database.query('SELECT 1 FROM trees WHERE id = $1::uuid AND owner_id = $2::uuid FOR UPDATE', [treeId, ownerId])
+    const locked = await this.#database.query('SELECT 1 FROM trees WHERE id = $1::uuid AND owner_id = $2::uuid FOR UPDATE', [
+      treeId,
+      ownerId,
+    ])
     return locked.length === 0 ? null : this.find(ownerId, treeId)
   }
 
@@ -119,16 +122,18 @@ export class TreeRepository implements TreeStore {
   }
 
   async sealNode(node: { id: string; content_id: string; partial: boolean }): Promise<void> {
-    await this.#write('seal node', 'UPDATE nodes SET sealed = true, partial = $3, content_id = $2::uuid WHERE id = $1::uuid AND NOT sealed', [
-      node.id,
-      node.content_id,
-      node.partial,
-    ])
+    await this.#write(
+      'seal node',
+      'UPDATE nodes SET sealed = true, partial = $3, content_id = $2::uuid WHERE id = $1::uuid AND NOT sealed',
+      [node.id, node.content_id, node.partial],
+    )
   }
 
   async tombstoneNodes(nodeIds: readonly string[]): Promise<void> {
     if (nodeIds.length === 0) return
-    const rows = await this.#database.execute('UPDATE nodes SET deleted_at = now() WHERE id = ANY ($1::uuid[]) AND deleted_at IS NULL', [[...nodeIds]])
+    const rows = await this.#database.execute('UPDATE nodes SET deleted_at = now() WHERE id = ANY ($1::uuid[]) AND deleted_at IS NULL', [
+      [...nodeIds],
+    ])
     if (rows !== nodeIds.length) throw new RowCountError('tombstone nodes', nodeIds.length, rows)
   }
 
@@ -313,7 +318,9 @@ export class TreeRepository implements TreeStore {
   }
 
   async canonizations(treeId: string): Promise<CanonizationRow[]> {
-    return this.#database.query<CanonizationRow>(`SELECT ${canonizationColumns} FROM canonizations WHERE tree_id = $1::uuid ORDER BY id`, [treeId])
+    return this.#database.query<CanonizationRow>(`SELECT ${canonizationColumns} FROM canonizations WHERE tree_id = $1::uuid ORDER BY id`, [
+      treeId,
+    ])
   }
 
   async canonization(ownerId: string, id: string): Promise<CanonizationRow | null> {

@@ -87,7 +87,13 @@ export interface RunStore {
   pinVersions(runId: string, pinned: { personaVersionId: string | null; profileVersionId: string }): Promise<void>
   isKilled(run: Pick<RunRow, 'owner_id' | 'character_id'>): Promise<boolean>
 
-  insertCommand(command: { id: string; run_id: string; owner_id: string; kind: 'cancel' | 'steer'; content_id: string | null }): Promise<void>
+  insertCommand(command: {
+    id: string
+    run_id: string
+    owner_id: string
+    kind: 'cancel' | 'steer'
+    content_id: string | null
+  }): Promise<void>
   openCommands(runId: string): Promise<RunCommandRow[]>
   countOpenSteers(runId: string): Promise<number>
   /** What was interjected and has taken effect, in order; text null once erased. */

@@ -26,11 +26,14 @@ describe('canonical JSON', () => {
 
   it('gives the same text for the same value whatever the order of its members', () => {
     fc.assert(
-      fc.property(fc.dictionary(fc.string({ unit: 'grapheme' }), fc.oneof(fc.integer(), fc.boolean(), fc.string({ unit: 'grapheme' }))), (value) => {
-        const turned = Object.fromEntries(Object.entries(value).toReversed())
-        expect(canonicalJson(turned)).toBe(canonicalJson(value))
-        expect(JSON.parse(canonicalJson(value))).toEqual(JSON.parse(JSON.stringify(value)))
-      }),
+      fc.property(
+        fc.dictionary(fc.string({ unit: 'grapheme' }), fc.oneof(fc.integer(), fc.boolean(), fc.string({ unit: 'grapheme' }))),
+        (value) => {
+          const turned = Object.fromEntries(Object.entries(value).toReversed())
+          expect(canonicalJson(turned)).toBe(canonicalJson(value))
+          expect(JSON.parse(canonicalJson(value))).toEqual(JSON.parse(JSON.stringify(value)))
+        },
+      ),
     )
   })
 })

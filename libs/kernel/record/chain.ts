@@ -44,12 +44,10 @@ export type ChainedEvent = {
  * Puts events at the end of a stream: validates each payload against the dictionary, fills the envelope, chains the hashes.
  * Pure; throws a ZodError for a payload that the dictionary does not know (K5, decision 10).
  */
-export function chainEvents(input: {
-  stream: string
-  ownerId: string | null
+export function chainEvents(input: { stream: string; ownerId: string | null; head: StreamHead; events: readonly NewEvent[] }): {
+  chained: ChainedEvent[]
   head: StreamHead
-  events: readonly NewEvent[]
-}): { chained: ChainedEvent[]; head: StreamHead } {
+} {
   let { seq, hash } = input.head
   const chained: ChainedEvent[] = []
   for (const event of input.events) {

@@ -1,4 +1,13 @@
-import type { BudgetAxis, ContentDigest, EventPayload, FailCode, FinishReason, ForbiddenRule, InterruptReason, ModelPurpose } from '#contracts'
+import type {
+  BudgetAxis,
+  ContentDigest,
+  EventPayload,
+  FailCode,
+  FinishReason,
+  ForbiddenRule,
+  InterruptReason,
+  ModelPurpose,
+} from '#contracts'
 
 /** Hard limits of a run (K6); null = honestly not promised. Only ever lowered. */
 export type RunLimits = { max_turns: number; max_wall_ms: number; max_tokens: number | null; max_tries: number; max_steers: number }

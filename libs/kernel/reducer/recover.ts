@@ -20,7 +20,12 @@ function apply(state: RunLoopState, record: EventRecord): RunLoopState {
       return { ...state, phase: 'projecting', turn: state.turn + 1, effect: null }
     case 'llm.requested': {
       const payload = record.payload as EventPayload<'llm.requested'>
-      const effect = { id: payload.effect_id, reserved_tokens: payload.reserved_tokens, request_digest: payload.request_digest, purpose: payload.purpose }
+      const effect = {
+        id: payload.effect_id,
+        reserved_tokens: payload.reserved_tokens,
+        request_digest: payload.request_digest,
+        purpose: payload.purpose,
+      }
       return { ...state, phase: 'streaming', tries: payload.try, effect }
     }
     case 'llm.delta': {

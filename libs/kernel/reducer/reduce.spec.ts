@@ -42,7 +42,11 @@ const segments = (n: number): RunCommand => ({
   content_id: candidate,
   segments: Array.from({ length: n }, () => ({ kind: 'text' as const, digest })),
 })
-const finished: RunCommand = { tag: 'model_finished', finish_reason: 'stop', usage: { prompt_tokens: 50, completion_tokens: 5, estimated: false } }
+const finished: RunCommand = {
+  tag: 'model_finished',
+  finish_reason: 'stop',
+  usage: { prompt_tokens: 50, completion_tokens: 5, estimated: false },
+}
 const steer = (n: number): RunCommand => ({ tag: 'steer', command_id: id(100 + n), content_id: id(200 + n), digest })
 const cancel: RunCommand = { tag: 'cancel', settled_tokens: 60 }
 const accepted: RunCommand = { tag: 'accepted', content_id: candidate, digest }
@@ -142,7 +146,15 @@ describe('the run loop', () => {
   })
 
   const anyCommand = fc.oneof(
-    fc.constantFrom<RunCommand>(start, projected, finished, cancel, accepted, { tag: 'fail', code: 'harness_error' }, { tag: 'vetoed', plugin: 'p', reason: 'r' }),
+    fc.constantFrom<RunCommand>(
+      start,
+      projected,
+      finished,
+      cancel,
+      accepted,
+      { tag: 'fail', code: 'harness_error' },
+      { tag: 'vetoed', plugin: 'p', reason: 'r' },
+    ),
     fc.constantFrom<RunCommand>(
       { tag: 'model_interrupted', reason: 'network', code: 'connection_lost', provider_code: null, settled_tokens: 9 },
       { tag: 'model_failed', code: 'x', provider_code: null, status: 500, retry_in_ms: 1 },

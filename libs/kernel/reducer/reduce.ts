@@ -55,7 +55,11 @@ export function reduce(state: RunLoopState, command: RunCommand): Reduction {
     case 'queue_expired':
       return state.phase === 'created' ? interrupt(state, { reason: 'queue_expired', first: [] }) : unchanged(state)
     case 'fail':
-      return fail(state, { code: command.code, rule: null, first: unknownEffect(state, 'aborted', null, state.effect?.reserved_tokens ?? 0) })
+      return fail(state, {
+        code: command.code,
+        rule: null,
+        first: unknownEffect(state, 'aborted', null, state.effect?.reserved_tokens ?? 0),
+      })
     case 'accepted':
       return state.phase === 'accepting' ? finish(state, command) : unchanged(state)
     case 'vetoed':
@@ -120,7 +124,10 @@ function requestModel(state: RunLoopState, command: Extract<RunCommand, { tag: '
         type: 'record',
         events: [
           projected,
-          { type: 'policy.decided', payload: { gate: 'forbidden', verdict: 'autonomous', rule: null, policy_version: command.policy_version } },
+          {
+            type: 'policy.decided',
+            payload: { gate: 'forbidden', verdict: 'autonomous', rule: null, policy_version: command.policy_version },
+          },
           ...intent({ ...state, effect, tries: 1 }, command.model),
         ],
       },
@@ -152,7 +159,12 @@ function intent(state: RunLoopState, model: string): RunEvent[] {
 
 function refuse(state: RunLoopState, command: Extract<RunCommand, { tag: 'context_refused' }>): Reduction {
   const first: RunEvent[] = command.rule
-    ? [{ type: 'policy.decided', payload: { gate: 'forbidden', verdict: 'forbidden', rule: command.rule, policy_version: command.policy_version } }]
+    ? [
+        {
+          type: 'policy.decided',
+          payload: { gate: 'forbidden', verdict: 'forbidden', rule: command.rule, policy_version: command.policy_version },
+        },
+      ]
     : []
   return fail(state, { code: command.code, rule: command.rule, first })
 }
@@ -229,7 +241,11 @@ function finishTurn(state: RunLoopState, command: Extract<RunCommand, { tag: 'mo
   }
 }
 
-function completedEvents(state: RunLoopState, usage: Usage, finishReason: Extract<RunCommand, { tag: 'model_finished' }>['finish_reason']): RunEvent[] {
+function completedEvents(
+  state: RunLoopState,
+  usage: Usage,
+  finishReason: Extract<RunCommand, { tag: 'model_finished' }>['finish_reason'],
+): RunEvent[] {
   if (!state.effect) return []
   return [
     { type: 'llm.completed', payload: { effect_id: state.effect.id, finish_reason: finishReason, ...usage } },

@@ -2,7 +2,16 @@ import type { Cause } from '#contracts'
 import type { RunCommand } from '#kernel/reducer/commands'
 
 /** Keys whose values stand in the event's own payload, or would repeat on every delta. */
-const inPayload = new Set(['tag', 'projection', 'content_digests', 'segments', 'content_id', 'digest', 'persona_version_id', 'profile_hash'])
+const inPayload = new Set([
+  'tag',
+  'projection',
+  'content_digests',
+  'segments',
+  'content_id',
+  'digest',
+  'persona_version_id',
+  'profile_hash',
+])
 const slug = /^[A-Za-z0-9_.:/-]{1,64}$/
 
 /** The command that caused an event, as its record keeps it: tag and readings (decision 15). */

@@ -156,7 +156,15 @@ function continuationMessages(run: RunRow, continuation: Continuation): Continua
     if (part.kind === 'reasoning') return []
     // The answer's content will have the candidate's id, so that erasing it erases this copy too (decision 13).
     if (part.kind !== 'steer') {
-      return [{ kind: 'said', text, contentRef: null, derivedFrom: run.candidate_id === null ? [] : [run.candidate_id], trust: continuation.trust }]
+      return [
+        {
+          kind: 'said',
+          text,
+          contentRef: null,
+          derivedFrom: run.candidate_id === null ? [] : [run.candidate_id],
+          trust: continuation.trust,
+        },
+      ]
     }
     const source = continuation.steers[steer++]
     const contentRef = source ? { content_id: source.content_id, digest: source.digest } : null
@@ -166,6 +174,13 @@ function continuationMessages(run: RunRow, continuation: Continuation): Continua
 
 /** Recall asks with the last message and with the dialogue before it, since each finds what the other does not (spec/5). */
 function queriesOf(nodes: readonly SourceNode[]): { question: string; dialogue: string } {
-  const texts = nodes.filter((node) => !node.deleted).map((node) => node.parts.filter((part) => part.kind === 'text').map((part) => part.text).join('\n'))
+  const texts = nodes
+    .filter((node) => !node.deleted)
+    .map((node) =>
+      node.parts
+        .filter((part) => part.kind === 'text')
+        .map((part) => part.text)
+        .join('\n'),
+    )
   return { question: texts.at(-1) ?? '', dialogue: texts.slice(-5, -1).join('\n') }
 }

@@ -68,7 +68,7 @@ export class DeltaWriter {
 /** A text in pieces of bounded length, cut between characters. */
 function pieces({ kind, body }: { kind: 'text' | 'reasoning'; body: string }): { kind: 'text' | 'reasoning'; body: string }[] {
   const cut: { kind: 'text' | 'reasoning'; body: string }[] = []
-  for (let from = 0; from < body.length; ) {
+  for (let from = 0; from < body.length;) {
     let to = Math.min(body.length, from + SEGMENT_UNITS)
     const isHighSurrogate = (body.charCodeAt(to - 1) & 0xfc00) === 0xd800
     if (to < body.length && isHighSurrogate) to -= 1

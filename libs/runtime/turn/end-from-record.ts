@@ -32,7 +32,9 @@ export async function endFromRecord(input: { run: RunRow; command: EndingCommand
   const state = recoverState(run.candidate_id, records)
   const command: RunCommand =
     input.command.tag === 'lease_expired' ? { tag: 'lease_expired', settled_tokens: state.effect?.reserved_tokens ?? 0 } : input.command
-  const action = reduce(state, command).actions.find((candidate): candidate is Extract<RunAction, { type: 'seal' }> => candidate.type === 'seal')
+  const action = reduce(state, command).actions.find(
+    (candidate): candidate is Extract<RunAction, { type: 'seal' }> => candidate.type === 'seal',
+  )
   if (!action) return false
   const used = usedSteers(records)
   const texts = await deps.contents.get(used.map((steer) => steer.content_id))
@@ -45,7 +47,9 @@ export async function endFromRecord(input: { run: RunRow; command: EndingCommand
     steers: used.map((steer) => ({ ...steer, text: texts.get(steer.content_id)?.body ?? '' })),
   })
   if (!sealed) return false
-  const interjected = await deps.contents.get(sealed.flatMap((event) => (event.type === 'steer.received' ? contentIdsOf(event.canonical) : [])))
+  const interjected = await deps.contents.get(
+    sealed.flatMap((event) => (event.type === 'steer.received' ? contentIdsOf(event.canonical) : [])),
+  )
   new RunPublisher({
     runId: run.id,
     lastPublicSeq: lastPublicSeq(records),

@@ -154,8 +154,19 @@ export class MaintenanceRuns {
     return {
       countTokens: (text) => model.countTokens(text),
       pin: async (run): Promise<RunPin> => {
-        const resolved = await profile(run.owner_id, { bundle: BUNDLE, model: model.model, purpose: request.purpose, ...MAINTENANCE_LIMITS })
-        return { personaVersionId: null, profileVersionId: resolved.versionId, profileHash: resolved.hash, bundle: BUNDLE, limits: MAINTENANCE_LIMITS }
+        const resolved = await profile(run.owner_id, {
+          bundle: BUNDLE,
+          model: model.model,
+          purpose: request.purpose,
+          ...MAINTENANCE_LIMITS,
+        })
+        return {
+          personaVersionId: null,
+          profileVersionId: resolved.versionId,
+          profileHash: resolved.hash,
+          bundle: BUNDLE,
+          limits: MAINTENANCE_LIMITS,
+        }
       },
       project: async ({ run, turn }): Promise<ReadyRequest | RefusedRequest> => {
         const readings: PromptReadings = { now: host.clock.now().toISOString(), zone: 'UTC', utcOffsetMinutes: 0, seed: run.settings.seed }

@@ -68,7 +68,9 @@ export class RequestBuilder {
   async #storedTexts({ run, assembly, cited, recalled }: BuildInput): Promise<StoredTexts> {
     const { contents, ids } = this.#deps
     const remembered = assembly.derived.map((text) => this.#derived.find(run.owner_id, text.text, text.derivedFrom))
-    const referenced = assembly.pieces.flatMap((piece) => (piece.kind === 'content' && 'content_id' in piece.ref ? [piece.ref.content_id] : []))
+    const referenced = assembly.pieces.flatMap((piece) =>
+      piece.kind === 'content' && 'content_id' in piece.ref ? [piece.ref.content_id] : [],
+    )
     const loaded = await contents.get([
       ...remembered.flatMap((entry) => entry?.contentId ?? []),
       ...referenced,
@@ -87,7 +89,14 @@ export class RequestBuilder {
       }
       const salt = ids.bytes(32)
       const entry = { contentId: ids.next(), digest: hex(saltedDigest(salt, text.text)) }
-      pending.push({ id: entry.contentId, owner_id: run.owner_id, media_type: 'text/plain', content: text.text, salt, derived_from: text.derivedFrom })
+      pending.push({
+        id: entry.contentId,
+        owner_id: run.owner_id,
+        media_type: 'text/plain',
+        content: text.text,
+        salt,
+        derived_from: text.derivedFrom,
+      })
       return entry
     })
     return { loaded, pending, derived }
@@ -97,7 +106,13 @@ export class RequestBuilder {
     const { run, turn, assembly, frame, readings, recalled } = input
     const { model, ids, secrets } = this.#deps
     const frameSalt = ids.bytes(32)
-    const framePending: PendingContent = { id: ids.next(), owner_id: run.owner_id, media_type: 'application/json', content: frame, salt: frameSalt }
+    const framePending: PendingContent = {
+      id: ids.next(),
+      owner_id: run.owner_id,
+      media_type: 'application/json',
+      content: frame,
+      salt: frameSalt,
+    }
     const pieces = assembly.pieces.map((piece) => {
       if (piece.kind === 'path') return piece
       const ref = 'derived' in piece.ref ? stored.derived[piece.ref.derived] : { contentId: piece.ref.content_id, digest: piece.ref.digest }
@@ -193,7 +208,12 @@ function factsOf({ run, nodes, recalled, realmKind }: BuildInput, stored: Stored
     }),
     ...[...stored.loaded.values()]
       .filter((content) => !recalledIds.has(content.id))
-      .map((content): ReferenceFacts => ({ owner: content.owner_id, source: 'persona_anchor', realm: realmKind, tombstoned: content.erased })),
+      .map((content): ReferenceFacts => ({
+        owner: content.owner_id,
+        source: 'persona_anchor',
+        realm: realmKind,
+        tombstoned: content.erased,
+      })),
     { owner: run.owner_id, source: 'owner_instruction', realm: null, tombstoned: false },
   ]
 }

@@ -103,7 +103,13 @@ export class RunHost implements RunEffects {
       const pin = await projector.pin(this.run)
       this.#pin = pin
       this.#cancelTimer = scheduler.after(pin.limits.max_wall_ms, () =>
-        this.#cutOff({ tag: 'limit_reached', which: 'max_wall_ms', limit: pin.limits.max_wall_ms, needed: pin.limits.max_wall_ms, settled_tokens: 0 }),
+        this.#cutOff({
+          tag: 'limit_reached',
+          which: 'max_wall_ms',
+          limit: pin.limits.max_wall_ms,
+          needed: pin.limits.max_wall_ms,
+          settled_tokens: 0,
+        }),
       )
       this.#driver.submit({
         tag: 'start',
@@ -219,7 +225,12 @@ export class RunHost implements RunEffects {
     for (const event of action.events) {
       if (event.type !== 'steer.received' || !event.payload.used) continue
       const { content_id, after_segments } = event.payload
-      this.#steers.push({ content_id, digest: this.#steerDigests.get(content_id) ?? '', after_segments, text: this.#steerTexts.get(content_id) ?? '' })
+      this.#steers.push({
+        content_id,
+        digest: this.#steerDigests.get(content_id) ?? '',
+        after_segments,
+        text: this.#steerTexts.get(content_id) ?? '',
+      })
     }
     this.#publisher.publish(written.chained)
     if (rows.length > 0) this.#deltas.acknowledge()
@@ -257,7 +268,12 @@ export class RunHost implements RunEffects {
     const abort = new AbortController()
     this.#abort = abort
     const usage = { prompt_tokens: request.promptTokens, completion_tokens: 0, estimated: true }
-    for await (const event of this.#deps.gateway.stream({ body: request.body, bodyText: request.bodyText, purpose: request.command.purpose, signal: abort.signal })) {
+    for await (const event of this.#deps.gateway.stream({
+      body: request.body,
+      bodyText: request.bodyText,
+      purpose: request.command.purpose,
+      signal: abort.signal,
+    })) {
       if (abort.signal.aborted) return
       await this.#take(event, usage)
     }
@@ -291,7 +307,9 @@ export class RunHost implements RunEffects {
           reason: interruptReason(event.code),
           code: event.code,
           provider_code: event.providerCode ?? null,
-          settled_tokens: usage.estimated ? (this.#driver.state.effect?.reserved_tokens ?? 0) : usage.prompt_tokens + usage.completion_tokens,
+          settled_tokens: usage.estimated
+            ? (this.#driver.state.effect?.reserved_tokens ?? 0)
+            : usage.prompt_tokens + usage.completion_tokens,
         })
         return
       case 'failed':

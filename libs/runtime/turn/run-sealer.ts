@@ -12,7 +12,11 @@ import type { FoldSegment, FoldSteer } from './fold-answer.ts'
 import type { PendingContent, SproutKeeper } from './ports.ts'
 
 /** Puts the run's envelope on what the reducer decided. */
-export function envelopEvents(run: RunRow, events: readonly RunEvent[], options: { at: string; cause: NewEvent['cause']; actor: string }): NewEvent[] {
+export function envelopEvents(
+  run: RunRow,
+  events: readonly RunEvent[],
+  options: { at: string; cause: NewEvent['cause']; actor: string },
+): NewEvent[] {
   return events.map((event) => ({
     ...event,
     run_id: run.id,
@@ -23,7 +27,14 @@ export function envelopEvents(run: RunRow, events: readonly RunEvent[], options:
   }))
 }
 
-export type RunSealerDeps = { unitOfWork: UnitOfWork; log: EventLog; runs: RunStore; contents: ContentStore; sprouts: SproutKeeper; clock: Clock }
+export type RunSealerDeps = {
+  unitOfWork: UnitOfWork
+  log: EventLog
+  runs: RunStore
+  contents: ContentStore
+  sprouts: SproutKeeper
+  clock: Clock
+}
 
 /**
  * The end of a run in one transaction: the answer folded and its candidate sealed, the last events written, the run closed, the seat free
@@ -117,7 +128,11 @@ export class RunSealer {
   }
 }
 
-async function endRun(runs: RunStore, run: RunRow, ending: { state: 'finished' | 'interrupted' | 'failed'; reason: string | null }): Promise<void> {
+async function endRun(
+  runs: RunStore,
+  run: RunRow,
+  ending: { state: 'finished' | 'interrupted' | 'failed'; reason: string | null },
+): Promise<void> {
   if (!(await runs.end({ id: run.id, fence: run.fence, ...ending }))) throw new FenceLostError(run.id)
 }
 

@@ -34,7 +34,14 @@ export function toStreamEvent(input: { runId: string; record: EventRecord; prevS
       return { ...base, type: record.type, ...endOf(record.payload as EventPayload<'run.finished'>), partial: false }
     case 'run.interrupted': {
       const payload = record.payload as EventPayload<'run.interrupted'>
-      return { ...base, type: record.type, reason: payload.reason, code: payload.code, ...endOf(payload), partial: payload.candidate_id !== null }
+      return {
+        ...base,
+        type: record.type,
+        reason: payload.reason,
+        code: payload.code,
+        ...endOf(payload),
+        partial: payload.candidate_id !== null,
+      }
     }
     case 'run.failed': {
       const payload = record.payload as EventPayload<'run.failed'>

@@ -60,7 +60,8 @@ export async function measure(target: Target, shape: Shape, pass: Figures['pass'
   )
   const after = await cpuOf(target)
   const load = loadavg()[0] ?? Number.NaN
-  if (failures.length > 0) process.stderr.write(`${target.name}: ${failures.length} streams failed, the first with ${String(failures[0])}\n`)
+  if (failures.length > 0)
+    process.stderr.write(`${target.name}: ${failures.length} streams failed, the first with ${String(failures[0])}\n`)
 
   const count = shape.streams * rounds
   const wrong = await countWrong(target, readings)

@@ -5,10 +5,14 @@ import type { AddressInfo } from 'node:net'
 const upstream = new URL(process.argv[2] ?? '')
 const agent = new Agent({ keepAlive: true })
 const server = createServer((incoming, outgoing) => {
-  const onward = request(new URL(incoming.url ?? '/', upstream), { method: incoming.method, headers: incoming.headers, agent }, (answer) => {
-    outgoing.writeHead(answer.statusCode ?? 502, answer.headers)
-    answer.pipe(outgoing)
-  })
+  const onward = request(
+    new URL(incoming.url ?? '/', upstream),
+    { method: incoming.method, headers: incoming.headers, agent },
+    (answer) => {
+      outgoing.writeHead(answer.statusCode ?? 502, answer.headers)
+      answer.pipe(outgoing)
+    },
+  )
   onward.on('error', () => outgoing.destroy())
   incoming.pipe(onward)
 })

@@ -44,7 +44,8 @@ async function json<Answer>(call: Call): Promise<Answer> {
   let text = ''
   message.setEncoding('utf8')
   for await (const piece of message) text += String(piece)
-  if (message.statusCode !== 200 && message.statusCode !== 201) throw new Error(`${call.method} ${call.url} answered ${message.statusCode}: ${text}`)
+  if (message.statusCode !== 200 && message.statusCode !== 201)
+    throw new Error(`${call.method} ${call.url} answered ${message.statusCode}: ${text}`)
   return JSON.parse(text) as Answer
 }
 
@@ -81,7 +82,12 @@ export async function readProvider(baseUrl: string, key: number): Promise<Readin
   const clock = timer()
   let text = ''
   let complete = false
-  const body = { model: 'bench', stream: true, stream_options: { include_usage: true }, messages: [{ role: 'user', content: questionOf(key) }] }
+  const body = {
+    model: 'bench',
+    stream: true,
+    stream_options: { include_usage: true },
+    messages: [{ role: 'user', content: questionOf(key) }],
+  }
   const message = await send({ method: 'POST', url: `${baseUrl}/v1/chat/completions`, body })
   await readEvents(message, (data) => {
     if (data === '[DONE]') return

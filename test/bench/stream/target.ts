@@ -29,7 +29,12 @@ export type Target = {
 const server = fileURLToPath(new URL('../../../dist/server.mjs', import.meta.url))
 
 /** Starts the built server of a tier on a database of its own, with so many people in it. */
-export async function startTarget(options: { tier: 'full' | 'light'; upstreamUrl: string; people: number; profile?: string }): Promise<Target> {
+export async function startTarget(options: {
+  tier: 'full' | 'light'
+  upstreamUrl: string
+  people: number
+  profile?: string
+}): Promise<Target> {
   const home = mkdtempSync(join(tmpdir(), 'lingtai-bench-'))
   const closers: (() => Promise<void>)[] = [() => Promise.resolve(rmSync(home, { recursive: true, force: true }))]
   const environment: Record<string, string> = {

@@ -29,7 +29,14 @@ const server = createServer((incoming, outgoing) => {
       sent += 1
       if (sent < CHUNKS) return plan()
       outgoing.write(chunk({}, 'stop'))
-      outgoing.write(frame({ id: 'c', object: 'chat.completion.chunk', choices: [], usage: { prompt_tokens: 100, completion_tokens: CHUNKS, total_tokens: 100 + CHUNKS } }))
+      outgoing.write(
+        frame({
+          id: 'c',
+          object: 'chat.completion.chunk',
+          choices: [],
+          usage: { prompt_tokens: 100, completion_tokens: CHUNKS, total_tokens: 100 + CHUNKS },
+        }),
+      )
       outgoing.end('data: [DONE]\n\n')
     }
     const plan = (): void => {

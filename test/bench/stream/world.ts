@@ -4,14 +4,22 @@ import { loadConfig } from '#infra/config/config'
 import { createLogger } from '#infra/logging/logger'
 import { composeSystem } from '../../../apps/bff/composition/compose-system.ts'
 
-export type Person = { token: string; treeId: string; /** Each question is asked below the greeting, so that every context is as long. */ parentId: string }
+export type Person = {
+  token: string
+  treeId: string
+  /** Each question is asked below the greeting, so that every context is as long. */ parentId: string
+}
 
 export async function makePeople(environment: Record<string, string>, count: number): Promise<Person[]> {
   const system = await composeSystem({ config: loadConfig(environment), logger: createLogger('warn') })
   try {
     const people: Person[] = []
     for (let index = 0; index < count; index++) {
-      const owner = await system.identity.owners.create({ name: `bench-${index}-${randomBytes(4).toString('hex')}`, role: 'user', actor: 'system' })
+      const owner = await system.identity.owners.create({
+        name: `bench-${index}-${randomBytes(4).toString('hex')}`,
+        role: 'user',
+        actor: 'system',
+      })
       const { token } = await system.identity.tokens.create({
         ownerId: owner.id,
         name: 'bench',

@@ -4,7 +4,12 @@ import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 
-export type Child = { pid: number; process: ChildProcess; /** The first line of its standard output that matches. */ line: RegExpExecArray; end(): Promise<void> }
+export type Child = {
+  pid: number
+  process: ChildProcess
+  /** The first line of its standard output that matches. */ line: RegExpExecArray
+  end(): Promise<void>
+}
 
 /** Starts a file with this Node and waits for a line; throws where it ends before it. */
 export async function startChild(options: {

@@ -9,7 +9,10 @@ type Stat = { parent: number; own: number; withEndedChildren: number }
 function statOf(pid: number): Stat | null {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    const fields = text.slice(text.lastIndexOf(')') + 2).split(' ').map(Number)
+    const fields = text
+      .slice(text.lastIndexOf(')') + 2)
+      .split(' ')
+      .map(Number)
     const [parent = 0, user = 0, system = 0, childUser = 0, childSystem = 0] = [1, 11, 12, 13, 14].map((index) => fields[index] ?? 0)
     return { parent, own: user + system, withEndedChildren: user + system + childUser + childSystem }
   } catch {
