@@ -37,7 +37,7 @@ class MemoryStream implements ChainSource {
   }
 
   streams = (after: string): Promise<string[]> => Promise.resolve(after === '' ? [stream] : [])
-  contents = (): Promise<Map<string, never>> => Promise.resolve(new Map())
+  contents = (): Promise<Map<string, never>> => Promise.resolve(new Map<string, never>())
   quarantine = (name: string): Promise<void> => Promise.resolve(void this.quarantined.push(name))
 
   head = (): Promise<StreamHead> => {
