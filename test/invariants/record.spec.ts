@@ -227,7 +227,7 @@ describe('what the database refuses', () => {
         )
       })
     const { seq = 0 } = (await system.system.log.head(`tree:${tree.id}`)) ?? {}
-    const last = `(SELECT hash FROM events WHERE stream = '${`tree:${tree.id}`}' AND seq = ${seq})`
+    const last = `(SELECT hash FROM events WHERE stream = 'tree:${tree.id}' AND seq = ${seq})`
     // A forged link, a gap, a second event in one place, and one that leaves the head behind.
     await expect(insert(seq + 1, `sha256('y')`, true)).rejects.toThrow(/does not continue its chain/)
     await expect(insert(seq + 2, last, true)).rejects.toThrow(/does not continue its chain/)

@@ -38,7 +38,8 @@ export async function openDatabase({ config, logger, lifecycle }: { config: Conf
       connectionString: config.databaseUrl,
       max: FULL_CONNECTIONS,
       connectionTimeoutMillis: 10_000,
-      options: vectorOptions,
+      options: fullOptions,
+      keepAlive: true,
     }
     return { connection, lightDatabase: null, appliedMigrations: await migrate(connection, logger) }
   }
