@@ -6,6 +6,7 @@ import type { Bench } from './support/bench.ts'
 
 /** By name; each is loaded when it is asked for. */
 const benches: Readonly<Record<string, () => Promise<{ bench: Bench }>>> = {
+  memory: () => import('./memory-quality.ts'),
   stream: () => import('./stream.ts'),
 }
 

@@ -265,7 +265,7 @@ describe.each(portTiers)('recall on the %s tier', (name) => {
   it('drops words that stand everywhere while two rarer ones remain, and keeps them where there is nothing else', async () => {
     const person = await world.person()
     await plant(world, slice, person, 50)
-    const everywhere = (await legs(person, 'wanders', { vector: null })).candidates
+    const everywhere = (await legs(person, 'wanders', { vector: null, depth: 60 })).candidates
     expect(everywhere).toHaveLength(50)
     const told = (await legs(person, 'wanders willow17 copper17', { vector: null })).candidates
     expect(told).toHaveLength(1)

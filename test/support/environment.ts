@@ -16,3 +16,10 @@ export function fullTierServicesIfAny(): FullTierServices | undefined {
   const { DATABASE_URL: databaseUrl, REDIS_URL: redisUrl } = process.env
   return databaseUrl && redisUrl ? { databaseUrl, redisUrl } : undefined
 }
+
+/** The folder of public data sets that a benchmark was given; throws where it was not. */
+export function benchData(): string {
+  const { LINGTAI_BENCH_DATA: folder } = process.env
+  if (!folder) throw new Error('LINGTAI_BENCH_DATA is not set: name the folder with the public data sets')
+  return folder
+}

@@ -19,7 +19,7 @@ const standard: RecallProfile = {
   rankConstant: 60,
   textWeight: 1,
   vectorWeight: 1,
-  depth: 60,
+  depth: 40,
   vectorFloor: 0,
   exactUpTo: 1_000,
   halfLifeDays: HALF_LIFE_DAYS,
@@ -27,7 +27,7 @@ const standard: RecallProfile = {
 
 /** By model, as named in its space. The offline embedder knows spelling alone: a weak leg harms a fusion of equals, and its low cosines are chance. */
 const measured: Readonly<Record<string, Partial<RecallProfile>>> = {
-  lexical: { vectorWeight: 0.1, vectorFloor: 0.08 },
+  lexical: { vectorWeight: 0.05, vectorFloor: 0.08 },
 }
 
 /** The profile for an embedder's model; equal weights for one that nobody measured here. */

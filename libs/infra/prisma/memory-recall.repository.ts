@@ -13,6 +13,9 @@ const COMMON_SHARE = 0.2
 /** Most tokens that a query looks up: those that weigh most. */
 const QUERY_TOKENS_MAX = 64
 
+/** Index entries that a query reads, rarest tokens first; two tokens are read whatever they cost. Bounds the text leg in a large scope. */
+const ENTRIES_MAX = 10_000
+
 /** A vector leg in which different texts score closer together than this says nothing (case R16). */
 const DEGENERATE_SPREAD = 1e-4
 
@@ -78,17 +81,18 @@ size AS (
   WHERE owner_id = $1::uuid AND character_id = $2::uuid AND realm_id = ANY ((SELECT realm_ids FROM place)::uuid[])
 ),
 known AS (
-  SELECT q.token, q.weight, k.documents, row_number() OVER (ORDER BY k.documents, q.token) AS rarity
+  SELECT q.token, q.weight, k.documents, row_number() OVER rarest AS rarity, sum(k.documents) OVER rarest AS entries
   FROM unnest($4::text[], $5::float8[]) AS q(token, weight)
   JOIN LATERAL (
     SELECT coalesce(sum(n.documents), 0)::float8 AS documents FROM memory_term_counts n
     WHERE n.character_id = $2::uuid AND n.realm_id = ANY ((SELECT realm_ids FROM place)::uuid[]) AND n.token = q.token COLLATE "C"
   ) k ON k.documents > 0 OR $7::boolean -- proposals are not counted
+  WINDOW rarest AS (ORDER BY k.documents, q.token)
 ),
 asked AS (
   SELECT k.token, k.weight * ln(1 + (s.documents - k.documents + 0.5) / (k.documents + 0.5)) * ${BM25_K1 + 1}::float8 AS gain
   FROM known k CROSS JOIN size s
-  WHERE $7::boolean OR k.documents <= ${COMMON_SHARE} * s.documents OR k.rarity <= 2
+  WHERE k.rarity <= 2 OR (k.entries <= ${ENTRIES_MAX} AND (k.documents <= ${COMMON_SHARE} * s.documents OR $7::boolean))
   ORDER BY gain DESC, k.token LIMIT ${QUERY_TOKENS_MAX}
 ),
 matching AS (
