@@ -79,7 +79,7 @@ export async function openPortTier(name: TierName): Promise<PortTier> {
   const connection = name === 'light' ? await openLight(closers) : await openFull(closers)
 
   const replica = (): Stores => {
-    const database = new Database(connection)
+    const database = new Database(connection, { prepares: name === 'full' })
     closers.push(() => database.close())
     const log = new EventLogRepository(database)
     const contents = new ContentRepository({ database, log, ids, clock: systemClock })

@@ -59,7 +59,7 @@ export async function layFoundation({
   const { connection, lightDatabase, appliedMigrations } = overrides.connection
     ? { connection: overrides.connection, lightDatabase: null, appliedMigrations: [] }
     : await openDatabase({ config, logger, lifecycle })
-  const database = new Database(connection)
+  const database = new Database(connection, { prepares: config.tier === 'full' })
   database.onPoolError = (error) => logger.warn({ err: error }, 'an idle database connection broke')
   lifecycle.onClose('database connections', () => database.close())
   lifecycle.addReadiness({ name: 'database', check: async () => void (await database.query('SELECT 1')) })

@@ -133,12 +133,15 @@ export class AskService {
 
   async #place(ownerId: string, treeId: string, parentId: string, attempt: string): Promise<Place> {
     const { trees, runs } = this.#deps
-    const tree = await trees.lock(ownerId, treeId)
-    const parent = await trees.node(ownerId, parentId)
+    const [tree, parent, waiting] = await Promise.all([
+      trees.lock(ownerId, treeId),
+      trees.node(ownerId, parentId),
+      runs.countWaiting(ownerId),
+    ])
     if (!tree || !parent || parent.tree_id !== tree.id) throw new LingtaiError('not_found')
     const refusal = mayHangBelow(parent)
     if (refusal) return this.#refuse(refusal, parent, attempt)
-    if ((await runs.countWaiting(ownerId)) >= WAITING_MAX) throw new LingtaiError('queue_full')
+    if (waiting >= WAITING_MAX) throw new LingtaiError('queue_full')
     return { tree, parent }
   }
 

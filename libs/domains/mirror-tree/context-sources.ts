@@ -84,7 +84,19 @@ export class TreeContextSources implements ContextSources {
 
 /** Minutes east of UTC, from the zone data alone: the wall clock there, read as if it were UTC, less the time itself. */
 export function utcOffsetMinutes(zone: string, at: Date): number {
-  const parts = new Intl.DateTimeFormat('en-US', {
+  const parts = wallClock(zone).formatToParts(at)
+  const read = (type: Intl.DateTimeFormatPartTypes): number => Number(parts.find((part) => part.type === type)?.value ?? 0)
+  const wall = Date.UTC(read('year'), read('month') - 1, read('day'), read('hour'), read('minute'), read('second'))
+  return Math.round((wall - at.getTime()) / 60_000)
+}
+
+/** There are some hundred zones; a format costs far more to make than to use. */
+const wallClocks = new Map<string, Intl.DateTimeFormat>()
+
+function wallClock(zone: string): Intl.DateTimeFormat {
+  const known = wallClocks.get(zone)
+  if (known) return known
+  const made = new Intl.DateTimeFormat('en-US', {
     timeZone: zone,
     hourCycle: 'h23',
     year: 'numeric',
@@ -93,10 +105,9 @@ export function utcOffsetMinutes(zone: string, at: Date): number {
     hour: 'numeric',
     minute: 'numeric',
     second: 'numeric',
-  }).formatToParts(at)
-  const read = (type: Intl.DateTimeFormatPartTypes): number => Number(parts.find((part) => part.type === type)?.value ?? 0)
-  const wall = Date.UTC(read('year'), read('month') - 1, read('day'), read('hour'), read('minute'), read('second'))
-  return Math.round((wall - at.getTime()) / 60_000)
+  })
+  wallClocks.set(zone, made)
+  return made
 }
 
 /** The run's tree was deleted meanwhile. */

@@ -5,6 +5,7 @@ import { PrismaClient } from '#prisma-client'
 import type { UnitOfWork } from '#kernel/ports/unit-of-work'
 import { rowTypes } from './row-types.ts'
 import type { Sql, SqlParameter } from './sql.ts'
+import { TurnSocket } from './turn-socket.ts'
 
 /** A query went around the transaction it stands in; on the light tier that would wait for itself for ever (decision 4). */
 export class OffTransactionError extends Error {
@@ -44,10 +45,13 @@ export class Database implements UnitOfWork, Sql {
   /** Prisma's model calls, on the transaction of the calling unit of work where there is one. */
   readonly client: PrismaClient
   readonly #pool: pg.Pool
+  readonly #names: StatementNames | null
   readonly #scope = new AsyncLocalStorage<Scope>()
 
-  constructor(config: pg.PoolConfig) {
-    this.#pool = new pg.Pool({ ...config, pipeline: true })
+  /** `prepares`: statements are kept prepared with each connection. Not on the light tier, whose connections share one session. */
+  constructor(config: pg.PoolConfig, { prepares = false }: { prepares?: boolean } = {}) {
+    this.#names = prepares ? new StatementNames() : null
+    this.#pool = new pg.Pool({ ...config, pipeline: true, stream: () => new TurnSocket() })
     this.#pool.on('error', (error) => this.onPoolError(error))
     this.client = new PrismaClient({ adapter: new PrismaPg(this.#scopedPool()) })
   }
@@ -131,7 +135,7 @@ export class Database implements UnitOfWork, Sql {
 
   async #send(text: string, params: readonly SqlParameter[]): Promise<pg.QueryResult> {
     checkSizes(params)
-    return this.#target().query({ text, values: params.map(plainParameter), types: rowTypes })
+    return this.#target().query({ text, name: this.#names?.nameOf(text), values: params.map(plainParameter), types: rowTypes })
   }
 
   #target(): pg.PoolClient | pg.Pool {
@@ -153,6 +157,22 @@ export class Database implements UnitOfWork, Sql {
   async close(): Promise<void> {
     await this.client.$disconnect()
     await this.#pool.end()
+  }
+}
+
+/** Most statements that a connection keeps prepared; what comes later is parsed each time. */
+const PREPARED_MAX = 200
+
+/** Parsing and planning cost more than most of our statements' work; their texts are few and do not change. */
+class StatementNames {
+  readonly #names = new Map<string, string>()
+
+  nameOf(text: string): string | undefined {
+    const known = this.#names.get(text)
+    if (known !== undefined || this.#names.size >= PREPARED_MAX) return known
+    const name = `lt${this.#names.size}`
+    this.#names.set(text, name)
+    return name
   }
 }
 

@@ -8,6 +8,8 @@ import type { Database } from './database.ts'
 
 /** How long an owner keeps a run without a sign of life (decision 22). */
 export const LEASE_SECONDS = 15
+/** An append leaves a lease alone that lasts this long anyway: the column is indexed, so that each change of it costs every index of the row. */
+const LEASE_KEPT_SECONDS = 12
 
 type EventRow = { position: number; canonical: string; prev_hash: Uint8Array; hash: Uint8Array }
 
@@ -28,11 +30,14 @@ export class EventLogRepository implements EventLog {
     ownerId: string | null
     events: readonly NewEvent[]
   }): Promise<ChainedEvent[]> {
-    await this.#database.execute('INSERT INTO streams (stream, owner_id) VALUES ($1, $2::uuid) ON CONFLICT DO NOTHING', [stream, ownerId])
-    const [head] = await this.#database.query<{ seq: number; hash: Uint8Array; quarantined: boolean }>(
-      'SELECT seq, hash, quarantined_at IS NOT NULL AS quarantined FROM streams WHERE stream = $1 FOR UPDATE',
-      [stream],
-    )
+    // Sent together: the second waits in the database for the first, not here.
+    const [, [head]] = await Promise.all([
+      this.#database.execute('INSERT INTO streams (stream, owner_id) VALUES ($1, $2::uuid) ON CONFLICT DO NOTHING', [stream, ownerId]),
+      this.#database.query<{ seq: number; hash: Uint8Array; quarantined: boolean }>(
+        'SELECT seq, hash, quarantined_at IS NOT NULL AS quarantined FROM streams WHERE stream = $1 FOR UPDATE',
+        [stream],
+      ),
+    ])
     if (!head || head.quarantined) throw new StreamQuarantinedError(stream)
     const { chained } = chainEvents({ stream, ownerId, head, events })
     await this.write(chained)
@@ -43,20 +48,14 @@ export class EventLogRepository implements EventLog {
     const first = events[0]
     const last = events.at(-1)
     if (!first || !last) return
-    const moved = await this.#database.execute(
-      'UPDATE streams SET seq = $2, hash = $3 WHERE stream = $1 AND seq = $4 AND hash = $5 AND quarantined_at IS NULL',
-      [first.stream, last.seq, last.hash, first.seq - 1, first.prev_hash],
-    )
-    if (moved !== 1) throw new StaleHeadError(first.stream)
-    const written = await this.#database.execute(
-      `INSERT INTO events (cluster_epoch, stream, seq, type, visibility, owner_id, run_id, canonical, payload, prev_hash, hash)
-       SELECT (SELECT cluster_epoch FROM instance), e.stream, e.seq, e.type, e.visibility, e.owner_id, e.run_id, e.canonical,
-              e.canonical::jsonb -> 'payload', decode(e.prev_hash, 'hex'), decode(e.hash, 'hex')
-       FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::uuid[], $6::uuid[], $7::text[], $8::text[], $9::text[])
-         AS e(stream, seq, type, visibility, owner_id, run_id, canonical, prev_hash, hash)
-       ORDER BY e.seq`,
-      eventColumns(events),
-    )
+    const written = await this.#database.execute(writeSql, [
+      ...eventColumns(events),
+      first.stream,
+      last.seq,
+      last.hash,
+      first.seq - 1,
+      first.prev_hash,
+    ])
     if (written !== events.length) throw new StaleHeadError(first.stream)
   }
 
@@ -64,10 +63,19 @@ export class EventLogRepository implements EventLog {
     const events = batch.flatMap((append) => append.events)
     if (events.length === 0) return new Set(batch.map((append) => append.runId))
     const segments = batch.flatMap((append) => append.segments)
+    const moves = batch.flatMap(({ runId, fence, events: own }) => {
+      const [first, last] = [own[0], own.at(-1)]
+      return first && last ? [{ runId, fence, first, last }] : []
+    })
     const rows = await this.#database.direct<{ run_id: string }>(appendFencedSql, [
       ...eventColumns(events),
-      batch.map((append) => append.runId),
-      batch.map((append) => append.fence),
+      moves.map((move) => move.runId),
+      moves.map((move) => move.fence),
+      moves.map((move) => move.first.stream),
+      moves.map((move) => move.first.seq - 1),
+      moves.map((move) => hex(move.first.prev_hash)),
+      moves.map((move) => move.last.seq),
+      moves.map((move) => hex(move.last.hash)),
       segments.map((segment) => segment.run_id),
       segments.map((segment) => segment.ordinal),
       segments.map((segment) => segment.part),
@@ -119,44 +127,53 @@ function eventColumns(events: readonly ChainedEvent[]) {
   ]
 }
 
+/** Moves the head and writes the events after it; nothing at all where the head is elsewhere. */
+const writeSql = `
+WITH moved AS (
+  UPDATE streams SET seq = $11, hash = $12 WHERE stream = $10 AND seq = $13 AND hash = $14 AND quarantined_at IS NULL RETURNING stream
+)
+INSERT INTO events (cluster_epoch, stream, seq, type, visibility, owner_id, run_id, canonical, payload, prev_hash, hash)
+SELECT (SELECT cluster_epoch FROM instance), e.stream, e.seq, e.type, e.visibility, e.owner_id, e.run_id, e.canonical,
+       e.canonical::jsonb -> 'payload', decode(e.prev_hash, 'hex'), decode(e.hash, 'hex')
+FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::uuid[], $6::uuid[], $7::text[], $8::text[], $9::text[])
+  AS e(stream, seq, type, visibility, owner_id, run_id, canonical, prev_hash, hash)
+JOIN moved m ON m.stream = e.stream
+ORDER BY e.seq`
+
 /**
  * One statement for many runs: locks in id order, heads must be where each run believes them, the kill switch is read in the same join,
- * every allowed run's lease is extended by its own append (decisions 17, 18, 22).
+ * every allowed run's lease is extended by its own append (decisions 17, 18, 22). Each input is joined once, to a table by its key, and the
+ * sets of what was allowed are looked up and not joined (`IS TRUE` keeps them so): the plan is right for one row and for hundreds.
  */
 const appendFencedSql = `
-WITH input AS (
-  SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::uuid[], $6::uuid[], $7::text[], $8::text[], $9::text[])
-    AS e(stream, seq, type, visibility, owner_id, run_id, canonical, prev_hash, hash)
-), fences AS (
-  SELECT * FROM unnest($10::uuid[], $11::bigint[]) AS f(run_id, fence)
-), allowed AS (
-  SELECT r.id FROM runs r JOIN fences f ON f.run_id = r.id AND f.fence = r.fence
+WITH allowed AS (
+  SELECT m.* FROM unnest($10::uuid[], $11::bigint[], $12::text[], $13::bigint[], $14::text[], $15::bigint[], $16::text[])
+    AS m(run_id, fence, stream, seq_before, hash_before, seq_after, hash_after)
+  JOIN runs r ON r.id = m.run_id AND r.fence = m.fence
   WHERE r.state = 'running' AND NOT EXISTS (
     SELECT 1 FROM kill_flags k
     WHERE k.scope = 'global' OR (k.scope = 'owner' AND k.scope_id = r.owner_id) OR (k.scope = 'character' AND k.scope_id = r.character_id))
   ORDER BY r.id FOR UPDATE OF r
-), ends AS (
-  SELECT stream, run_id, min(seq) AS first_seq, max(seq) AS last_seq FROM input GROUP BY stream, run_id
 ), heads AS (
-  UPDATE streams s SET seq = t.last_seq, hash = decode(last.hash, 'hex')
-  FROM ends t
-  JOIN allowed a ON a.id = t.run_id
-  JOIN input first ON first.stream = t.stream AND first.seq = t.first_seq
-  JOIN input last ON last.stream = t.stream AND last.seq = t.last_seq
-  WHERE s.stream = t.stream AND s.seq = t.first_seq - 1 AND s.hash = decode(first.prev_hash, 'hex') AND s.quarantined_at IS NULL
-  RETURNING s.stream, t.run_id
+  UPDATE streams s SET seq = a.seq_after, hash = decode(a.hash_after, 'hex')
+  FROM allowed a
+  WHERE s.stream = a.stream AND s.seq = a.seq_before AND s.hash = decode(a.hash_before, 'hex') AND s.quarantined_at IS NULL
+  RETURNING s.stream, a.run_id
 ), lease AS (
-  UPDATE runs r SET lease_until = clock_timestamp() + interval '${LEASE_SECONDS} seconds' FROM heads h WHERE r.id = h.run_id
+  UPDATE runs r SET lease_until = clock_timestamp() + interval '${LEASE_SECONDS} seconds' FROM heads h
+  WHERE r.id = h.run_id AND r.lease_until < clock_timestamp() + interval '${LEASE_KEPT_SECONDS} seconds'
 ), written AS (
   INSERT INTO events (cluster_epoch, stream, seq, type, visibility, owner_id, run_id, canonical, payload, prev_hash, hash)
   SELECT (SELECT cluster_epoch FROM instance), e.stream, e.seq, e.type, e.visibility, e.owner_id, e.run_id, e.canonical,
          e.canonical::jsonb -> 'payload', decode(e.prev_hash, 'hex'), decode(e.hash, 'hex')
-  FROM input e JOIN heads h USING (stream)
+  FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::uuid[], $6::uuid[], $7::text[], $8::text[], $9::text[])
+    AS e(stream, seq, type, visibility, owner_id, run_id, canonical, prev_hash, hash)
+  WHERE (e.stream IN (SELECT stream FROM heads)) IS TRUE
   ORDER BY e.stream, e.seq
 ), deltas AS (
   INSERT INTO segments (run_id, ordinal, part, kind, body, salt)
   SELECT d.run_id, d.ordinal, d.part, d.kind, d.body, decode(d.salt, 'hex')
-  FROM unnest($12::uuid[], $13::int[], $14::int[], $15::text[], $16::text[], $17::text[]) AS d(run_id, ordinal, part, kind, body, salt)
-  WHERE d.run_id IN (SELECT run_id FROM heads)
+  FROM unnest($17::uuid[], $18::int[], $19::int[], $20::text[], $21::text[], $22::text[]) AS d(run_id, ordinal, part, kind, body, salt)
+  WHERE (d.run_id IN (SELECT run_id FROM heads)) IS TRUE
 )
-SELECT DISTINCT run_id FROM heads`
+SELECT run_id FROM heads`

@@ -144,9 +144,9 @@ export class RunRepository implements RunStore {
   }
 
   async claimNext(characterId: string, holder: string): Promise<RunRow | null> {
-    const [seat] = await this.#database.query('SELECT 1 FROM seats WHERE character_id = $1::uuid FOR UPDATE', [characterId])
-    if (!seat) return null
-    const [claimed] = await this.#database.query<RunRow>(
+    // Sent together: the claim begins, and sees what there is, once the lock is held. Without a seat it finds nothing.
+    const lock = this.#database.query('SELECT 1 FROM seats WHERE character_id = $1::uuid FOR UPDATE', [characterId])
+    const claim = this.#database.query<RunRow>(
       `WITH next AS (
          SELECT q.id FROM runs q
          WHERE q.character_id = $1::uuid AND q.seated AND q.state = 'queued' AND (q.queue_expires_at IS NULL OR q.queue_expires_at > clock_timestamp())
@@ -159,6 +159,7 @@ export class RunRepository implements RunStore {
        FROM next, fence WHERE r.id = next.id AND r.state = 'queued' RETURNING ${columns}`,
       [characterId, holder],
     )
+    const [, [claimed]] = await Promise.all([lock, claim])
     return claimed ?? null
   }
 

@@ -62,11 +62,12 @@ export class TreeRepository implements TreeStore {
   }
 
   async lock(ownerId: string, treeId: string): Promise<TreeRow | null> {
-    const locked = await this.#database.query('SELECT 1 FROM trees WHERE id = $1::uuid AND owner_id = $2::uuid FOR UPDATE', [
-      treeId,
-      ownerId,
+    // Sent together: the second statement begins, and sees what there is, once the first has the lock.
+    const [, tree] = await Promise.all([
+      this.#database.query('SELECT 1 FROM trees WHERE id = $1::uuid AND owner_id = $2::uuid FOR UPDATE', [treeId, ownerId]),
+      this.find(ownerId, treeId),
     ])
-    return locked.length === 0 ? null : this.find(ownerId, treeId)
+    return tree
   }
 
   async list(ownerId: string, options: Parameters<TreeStore['list']>[1]): Promise<TreeRow[]> {

@@ -61,7 +61,7 @@ export function chainEvents(input: { stream: string; ownerId: string | null; hea
       version: definition.version,
       at: event.at,
       cause: event.cause,
-      payload: definition.payload.strict().parse(event.payload),
+      payload: strictPayload(event.type).parse(event.payload),
       content_digests: event.content_digests ?? [],
       ...(event.type === 'llm.delta' ? {} : envelope(event, input.ownerId)),
     }
@@ -81,6 +81,17 @@ export function chainEvents(input: { stream: string; ownerId: string | null; hea
     hash = next
   }
   return { chained, head: { seq, hash } }
+}
+
+const strictPayloads = new Map<EventType, ReturnType<(typeof eventDictionary)[EventType]['payload']['strict']>>()
+
+/** The payload schema that refuses unknown members; made once per type, since making it costs more than using it. */
+function strictPayload(type: EventType) {
+  const known = strictPayloads.get(type)
+  if (known) return known
+  const made = eventDictionary[type].payload.strict()
+  strictPayloads.set(type, made)
+  return made
 }
 
 /** What a delta does not repeat. */

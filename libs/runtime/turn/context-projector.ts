@@ -63,10 +63,12 @@ export class RunContextProjector implements ContextProjector {
     const { run, pin, turn } = input
     const { sources, model, clock } = this.#deps
     if (run.question_id === null || pin.personaVersionId === null) throw new Error(`run ${run.id} answers nothing`)
-    const place = await sources.place(run, pin.personaVersionId)
-    const nodes = await sources.conversation(run, run.question_id, model.windowTokens)
+    const [place, nodes, cited] = await Promise.all([
+      sources.place(run, pin.personaVersionId),
+      sources.conversation(run, run.question_id, model.windowTokens),
+      this.#cited(run.question_id),
+    ])
     const readings = this.#readings(run, place, clock.now())
-    const cited = await this.#cited(run.question_id)
     const recalled = await sources.recall({ run, realmId: place.realm.id, queries: queriesOf(nodes) })
 
     const persona = personaEntities({ persona: place.persona, user: place.user, readings, chatKey: place.treeId })

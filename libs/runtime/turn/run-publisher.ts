@@ -1,4 +1,4 @@
-import { EventRecord } from '#contracts'
+import type { EventRecord } from '#contracts'
 import type { Fanout } from '#kernel/ports/fanout'
 import type { ChainedEvent } from '#kernel/record/chain'
 import { toStreamEvent } from './stream-event.ts'
@@ -28,7 +28,8 @@ export class RunPublisher {
       if (event.visibility !== 'public') continue
       const message = toStreamEvent({
         runId: this.#runId,
-        record: EventRecord.parse(JSON.parse(event.canonical)),
+        // Validated when it was chained, by this process.
+        record: JSON.parse(event.canonical) as EventRecord,
         prevSeq: this.#lastPublicSeq,
         texts: this.#texts,
       })

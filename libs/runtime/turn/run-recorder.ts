@@ -93,7 +93,8 @@ export class RunRecorder {
       return appender.append({ runId: id, fence, events: chained, segments: rows })
     }
     const written = await unitOfWork.run(async () => {
-      if (!(await runs.holdFence(id, fence)) || (await runs.isKilled(this.#run))) return false
+      const [held, killed] = await Promise.all([runs.holdFence(id, fence), runs.isKilled(this.#run)])
+      if (!held || killed) return false
       if (pin) await runs.pinVersions(id, pin)
       for (const content of this.#pendingContents) await contents.put(content)
       if (opensSprout) await sprouts.open(this.#run, trust)
