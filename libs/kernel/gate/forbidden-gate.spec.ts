@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { EntitySource, RunKind } from '#contracts'
-import type { ForbiddenRule, Trust } from '#contracts'
+import { EntitySource, RunKind, Verdict } from '#contracts'
+import type { CapabilityClass, ForbiddenRule, Trust } from '#contracts'
 import { judgeEgress, judgeRequest } from './forbidden-gate.ts'
-import type { EffectClass, ReferenceFacts, RequestFacts } from './forbidden-gate.ts'
-import { readVerdict, strictestVerdict, verdicts } from './verdict.ts'
+import type { ReferenceFacts, RequestFacts } from './forbidden-gate.ts'
+import { readVerdict, strictestVerdict } from './verdict.ts'
 
 const owner = '01935f00-0000-7000-8000-000000000001'
 const stranger = '01935f00-0000-7000-8000-000000000002'
@@ -72,7 +72,7 @@ describe('the forbidden gate before a model request (M8)', () => {
 })
 
 describe('the forbidden gate before an effect (M8)', () => {
-  it.each<[EffectClass, Trust, boolean]>([
+  it.each<[CapabilityClass, Trust, boolean]>([
     ['irreversible_external', 'untrusted', false],
     ['irreversible_external', 'workspace', true],
     ['irreversible_external', 'trusted', true],
@@ -80,7 +80,7 @@ describe('the forbidden gate before an effect (M8)', () => {
     ['trust_mutating', 'untrusted', true],
     ['code_executing', 'untrusted', true],
     ['read_only', 'untrusted', true],
-    ['teleport' as EffectClass, 'trusted', false],
+    ['teleport' as CapabilityClass, 'trusted', false],
   ])('%s under %s context', (effectClass, contextTrust, passes) => {
     expect(judgeEgress({ effectClass, contextTrust })).toEqual(passes ? { verdict: 'autonomous' } : forbidden('egress_under_untrusted'))
   })
@@ -152,7 +152,7 @@ describe('nothing but structure changes a verdict', () => {
 
 describe('verdicts', () => {
   it('reads an unknown value as forbidden', () => {
-    for (const verdict of verdicts) expect(readVerdict(verdict)).toBe(verdict)
+    for (const verdict of Verdict.options) expect(readVerdict(verdict)).toBe(verdict)
     for (const value of ['ALLOW', 'Autonomous', '', null, undefined, 0, {}, ['autonomous']]) expect(readVerdict(value)).toBe('forbidden')
   })
 

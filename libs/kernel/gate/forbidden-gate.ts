@@ -1,4 +1,4 @@
-import type { EntitySource, ForbiddenRule, Id, RunKind, Trust } from '#contracts'
+import type { CapabilityClass, EntitySource, ForbiddenRule, Id, RunKind, Trust } from '#contracts'
 
 /** Version of the compiled-in rules, recorded with each decision. */
 export const FORBIDDEN_POLICY_VERSION = 1
@@ -31,10 +31,7 @@ export type RequestFacts = {
   secrets: readonly string[]
 }
 
-/** Closed list (K2). */
-export type EffectClass = 'read_only' | 'reversible_local' | 'code_executing' | 'trust_mutating' | 'irreversible_external'
-
-export type EgressFacts = { effectClass: EffectClass; contextTrust: Trust }
+export type EgressFacts = { effectClass: CapabilityClass; contextTrust: Trust }
 
 /** Shorter values are placeholders such as `ollama`; as secrets they would forbid ordinary words. */
 const SHORTEST_SECRET = 12
@@ -42,7 +39,12 @@ const SHORTEST_SECRET = 12
 const REAL = 'real'
 const recalledSources: ReadonlySet<EntitySource> = new Set<EntitySource>(['memory', 'trace'])
 const seatedRuns: ReadonlySet<RunKind> = new Set<RunKind>(['answer', 'responsive'])
-const harmlessInside: ReadonlySet<EffectClass> = new Set<EffectClass>(['read_only', 'reversible_local', 'code_executing', 'trust_mutating'])
+const harmlessInside: ReadonlySet<CapabilityClass> = new Set<CapabilityClass>([
+  'read_only',
+  'reversible_local',
+  'code_executing',
+  'trust_mutating',
+])
 
 const escapedInJson = (text: string): string => JSON.stringify(text).slice(1, -1)
 
