@@ -10,7 +10,6 @@ export {
   type OpenAiGateway,
   type OpenAiGatewayOptions,
 } from './openai-gateway.ts'
-export { probeEndpoint, type EndpointQuirks, type ProbeResult } from './probe-endpoint.ts'
 export type { StreamLimits } from './read-completion.ts'
 export { DEFAULT_RETRY_POLICY, retryDelayMs, streamWithRetry, type RetryArguments, type RetryPolicy } from './retry.ts'
 export { createSecretMasker, maskSecrets, SECRET_MASK, type SecretMasker } from './secret-mask.ts'

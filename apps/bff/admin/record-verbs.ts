@@ -25,7 +25,7 @@ export const replay: AdminVerb = {
     const tally = { identical: 0, erased: 0, different: 0 }
     const runs = await runStore.sample(count)
     for (const run of runs) {
-      for (const { turn, result } of await replays.everyTurn(run)) {
+      for (const { turn, result } of await replays.everyContext(run)) {
         tally[result] += 1
         if (result === 'different') note(`run ${run.id}, turn ${turn}: the rebuilt context differs from the recorded one`)
       }

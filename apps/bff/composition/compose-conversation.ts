@@ -84,6 +84,7 @@ export function composeConversation(
     sealer: new RunSealer({ unitOfWork: database, log, runs, contents, sprouts, clock }),
     projector,
     gateway: model.gateway,
+    quirks: model.quirks,
     fanout,
     clock,
     ids,

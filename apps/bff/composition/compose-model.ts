@@ -2,12 +2,15 @@ import { createOpenAiGateway } from '#model/openai-gateway'
 import { startDemoModel } from '#model/demo/demo-model'
 import { DEFAULT_RETRY_POLICY, retryDelayMs } from '#model/retry'
 import { createTokenizers } from '#model/tokenizers'
+import { EndpointQuirksRepository } from '#infra/prisma/endpoint-quirks.repository'
 import type { ModelGateway } from '#kernel/ports/model-gateway'
+import type { EndpointQuirks } from '#runtime/turn/ports'
 import type { ModelChoice } from '#runtime/turn/request-builder'
 import type { Foundation } from './foundation.ts'
 
 export type Model = {
   gateway: ModelGateway
+  quirks: EndpointQuirks
   choice: ModelChoice
   /** Keys and tokens of this instance: masked in what comes back, forbidden in what goes out (decision 37). */
   secrets(): readonly string[]
@@ -20,7 +23,7 @@ function replyTokens(windowTokens: number): number {
 }
 
 /** The only exit to a model: the configured endpoint, or the demo model as an endpoint inside this process. */
-export async function composeModel({ config, lifecycle }: Foundation): Promise<Model> {
+export async function composeModel({ config, database, lifecycle }: Foundation): Promise<Model> {
   const endpoint = config.model.endpoint ?? (await startDemo(lifecycle))
   const secrets = [config.model.endpoint?.apiKey, config.embedding?.endpoint.apiKey].flatMap((key) => key ?? [])
   const tokenizers = createTokenizers()
@@ -33,6 +36,7 @@ export async function composeModel({ config, lifecycle }: Foundation): Promise<M
   lifecycle.onClose('model', () => Promise.resolve(gateway.close()))
   return {
     gateway,
+    quirks: config.model.demo ? noQuirks : new EndpointQuirksRepository(database, { baseUrl: endpoint.baseUrl, model: config.model.name }),
     choice: {
       model: config.model.name,
       windowTokens: config.model.windowTokens,
@@ -49,6 +53,9 @@ export async function composeModel({ config, lifecycle }: Foundation): Promise<M
       }) ?? null,
   }
 }
+
+/** The demo model takes what we send: nothing is asked or kept about it. */
+const noQuirks: EndpointQuirks = { takesStreamOptions: () => Promise.resolve(true), keep: () => Promise.resolve() }
 
 async function startDemo(lifecycle: Foundation['lifecycle']): Promise<{ baseUrl: string; apiKey: null }> {
   const demo = await startDemoModel()

@@ -9,11 +9,11 @@ import { explainProjection } from '#runtime/projection/explain'
 import type { ContextSources } from '#runtime/turn/context-sources'
 import { loadReferences } from '#runtime/turn/load-references'
 
+/** A context that was projected, what was then requested with it, and what that cost. */
 type Recorded = {
   projected: EventPayload<'context.projected'>
   requested: EventPayload<'llm.requested'> | null
   usage: Explanation['usage']
-  turns: number
 }
 
 export type ReplayDeps = { log: EventLog; contents: ContentStore; sources: Pick<ContextSources, 'range'>; demoModel: string | null }
@@ -27,13 +27,15 @@ export class ReplayService {
   }
 
   async explain(run: RunRow, turn?: number): Promise<Explanation> {
-    const { recorded, replayed, loaded } = await this.#replay(run, turn)
-    const { projected, requested, usage, turns } = recorded
+    const contexts = await this.#contexts(run)
+    const recorded = contextOf(contexts, turn)
+    const { replayed, loaded } = await this.#replay(run, recorded)
+    const { projected, requested, usage } = recorded
     const model = requested?.model ?? 'other'
     return {
       run_id: run.id,
       turn: projected.turn,
-      turns,
+      turns: new Set(contexts.map((context) => context.projected.turn)).size,
       model,
       demo: this.#deps.demoModel === model,
       ...explainProjection({ projected, rebuilt: replayed.rebuilt, textOf: (contentId) => loaded.contents.get(contentId)?.body ?? null }),
@@ -45,7 +47,8 @@ export class ReplayService {
   }
 
   async context(run: RunRow, turn?: number): Promise<ProjectedContext> {
-    const { recorded, replayed } = await this.#replay(run, turn)
+    const recorded = contextOf(await this.#contexts(run), turn)
+    const { replayed } = await this.#replay(run, recorded)
     return {
       run_id: run.id,
       turn: recorded.projected.turn,
@@ -56,20 +59,18 @@ export class ReplayService {
     }
   }
 
-  /** Every context that a run was given, rebuilt and compared. */
-  async everyTurn(run: RunRow): Promise<{ turn: number; result: ProjectedContext['result'] }[]> {
-    const events = await this.#deps.log.read(`run:${run.id}`, { types: ['llm.requested'] })
-    const turns = new Set(events.map((event) => (event.record.payload as EventPayload<'llm.requested'>).turn))
+  /** Every context that was requested with, rebuilt and compared; a turn has more than one where the endpoint refused how it was asked. */
+  async everyContext(run: RunRow): Promise<{ turn: number; result: ProjectedContext['result'] }[]> {
     const results: { turn: number; result: ProjectedContext['result'] }[] = []
-    for (const turn of turns) results.push({ turn, result: (await this.#replay(run, turn)).replayed.result })
+    for (const recorded of await this.#contexts(run)) {
+      if (recorded.requested === null) continue
+      const { replayed } = await this.#replay(run, recorded)
+      results.push({ turn: recorded.projected.turn, result: replayed.result })
+    }
     return results
   }
 
-  async #replay(
-    run: RunRow,
-    turn: number | undefined,
-  ): Promise<{ recorded: Recorded; replayed: Replayed; loaded: Awaited<ReturnType<typeof loadReferences>> }> {
-    const recorded = await this.#recorded(run, turn)
+  async #replay(run: RunRow, recorded: Recorded): Promise<{ replayed: Replayed; loaded: Awaited<ReturnType<typeof loadReferences>> }> {
     const loaded = await loadReferences({
       projected: recorded.projected,
       ownerId: run.owner_id,
@@ -81,32 +82,31 @@ export class ReplayService {
       recordedDigest: recorded.requested?.request_digest ?? '',
       loader: loaded.loader,
     })
-    return { recorded, replayed, loaded }
+    return { replayed, loaded }
   }
 
-  async #recorded(run: RunRow, turn: number | undefined): Promise<Recorded> {
+  /** A run's contexts as recorded, oldest first. What is requested belongs to the context before it. */
+  async #contexts(run: RunRow): Promise<Recorded[]> {
     const events = await this.#deps.log.read(`run:${run.id}`, { types: ['context.projected', 'llm.requested', 'llm.completed'] })
-    const records = events.map((event) => event.record)
-    const projections = records
-      .filter((record) => record.type === 'context.projected')
-      .map((record) => record.payload as EventPayload<'context.projected'>)
-    const projected = turn === undefined ? projections.at(-1) : projections.find((projection) => projection.turn === turn)
-    if (!projected) throw new LingtaiError('not_found', 'No context was projected for this run and turn.')
-    const requested = records
-      .filter((record) => record.type === 'llm.requested')
-      .map((record) => record.payload as EventPayload<'llm.requested'>)
-      .findLast((payload) => payload.turn === projected.turn)
-    const completed = records
-      .filter((record) => record.type === 'llm.completed')
-      .map((record) => record.payload as EventPayload<'llm.completed'>)
-      .find((payload) => payload.effect_id === requested?.effect_id)
-    return {
-      projected,
-      requested: requested ?? null,
-      usage: completed
-        ? { prompt_tokens: completed.prompt_tokens, completion_tokens: completed.completion_tokens, estimated: completed.estimated }
-        : null,
-      turns: projections.length,
+    const contexts: Recorded[] = []
+    for (const { record } of events) {
+      const last = contexts.at(-1)
+      if (record.type === 'context.projected') {
+        contexts.push({ projected: record.payload as EventPayload<'context.projected'>, requested: null, usage: null })
+      } else if (last && record.type === 'llm.requested') {
+        last.requested = record.payload as EventPayload<'llm.requested'>
+      } else if (last && record.type === 'llm.completed') {
+        const { prompt_tokens, completion_tokens, estimated } = record.payload as EventPayload<'llm.completed'>
+        last.usage = { prompt_tokens, completion_tokens, estimated }
+      }
     }
+    return contexts
   }
+}
+
+/** The context that a turn was answered from, the last turn's unless one is named: the last of those tried. Throws not_found. */
+function contextOf(contexts: readonly Recorded[], turn: number | undefined): Recorded {
+  const found = contexts.findLast(({ projected }) => turn === undefined || projected.turn === turn)
+  if (!found) throw new LingtaiError('not_found', 'No context was projected for this run and turn.')
+  return found
 }

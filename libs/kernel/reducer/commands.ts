@@ -35,7 +35,15 @@ export type RunCommand =
   | { tag: 'context_refused'; code: FailCode; rule: ForbiddenRule | null; policy_version: number }
   | { tag: 'segments'; segments: { kind: 'text' | 'reasoning'; digest: string }[]; content_id: string }
   | { tag: 'model_finished'; finish_reason: FinishReason; usage: Usage }
-  | { tag: 'model_failed'; code: string; provider_code: string | null; status: number | null; retry_in_ms: number | null }
+  /** `rebuild`: the endpoint refused how it was asked; the next try is a request built anew (decision 39). */
+  | {
+      tag: 'model_failed'
+      code: string
+      provider_code: string | null
+      status: number | null
+      retry_in_ms: number | null
+      rebuild: boolean
+    }
   | { tag: 'retry_due'; effect_id: string; model: string }
   | { tag: 'model_interrupted'; reason: InterruptReason; code: string; provider_code: string | null; settled_tokens: number }
   | { tag: 'steer'; command_id: string; content_id: string; digest: string }

@@ -122,7 +122,14 @@ describe('the run loop', () => {
   })
 
   it('S4: tries again only before the first byte, each try a new effect, within the limit', () => {
-    const failed: RunCommand = { tag: 'model_failed', code: 'rate_limited', provider_code: null, status: 429, retry_in_ms: 5 }
+    const failed: RunCommand = {
+      tag: 'model_failed',
+      code: 'rate_limited',
+      provider_code: null,
+      status: 429,
+      retry_in_ms: 5,
+      rebuild: false,
+    }
     const retry = (n: number): RunCommand => ({ tag: 'retry_due', effect_id: id(300 + n), model: 'test' })
     const third = play([start, projected, failed, retry(1), failed, retry(2), failed])
     expect(types(third.events).filter((type) => type === 'llm.requested')).toHaveLength(3)
@@ -132,6 +139,40 @@ describe('the run loop', () => {
     // What an earlier turn said is no word of this call.
     const later = play([start, projected, segments(1), steer(1), finished, projected, failed])
     expect(later.actions.at(-1)).toEqual({ type: 'wait_retry', milliseconds: 5 })
+  })
+
+  it('builds a request anew where the endpoint refused how it was asked: the same turn, a new effect, within the limit of tries', () => {
+    const refused: RunCommand = {
+      tag: 'model_failed',
+      code: 'bad_request',
+      provider_code: null,
+      status: 400,
+      retry_in_ms: 0,
+      rebuild: true,
+    }
+    const again: RunCommand = { ...projected, effect_id: id(4) }
+    const { actions, events } = play([start, projected, refused, again, segments(1), finished, accepted])
+    expect(types(events).filter((type) => type.startsWith('turn.') || type.startsWith('llm.') || type === 'context.projected')).toEqual([
+      'turn.started',
+      'context.projected',
+      'llm.requested',
+      'llm.failed',
+      'context.projected',
+      'llm.requested',
+      'llm.delta',
+      'llm.completed',
+      'turn.finished',
+    ])
+    const requests = events.flatMap((event) => (event.type === 'llm.requested' ? [event.payload] : []))
+    expect(requests.map(({ effect_id, turn, try: tries }) => ({ effect_id, turn, tries }))).toEqual([
+      { effect_id: id(3), turn: 1, tries: 1 },
+      { effect_id: id(4), turn: 1, tries: 2 },
+    ])
+    expect(actions.filter((action) => action.type === 'wait_retry')).toEqual([])
+    const stubborn = play([start, projected, refused, again, refused, again, refused])
+    expect(stubborn.events.at(-1)).toMatchObject({ type: 'run.interrupted', payload: { reason: 'provider_error', code: 'bad_request' } })
+    const spoken = play([start, projected, segments(1), refused])
+    expect(spoken.events.at(-1)).toMatchObject({ type: 'run.interrupted' })
   })
 
   it('K6: no request is dispatched whose reservation is over the token budget', () => {
@@ -157,7 +198,8 @@ describe('the run loop', () => {
     ),
     fc.constantFrom<RunCommand>(
       { tag: 'model_interrupted', reason: 'network', code: 'connection_lost', provider_code: null, settled_tokens: 9 },
-      { tag: 'model_failed', code: 'x', provider_code: null, status: 500, retry_in_ms: 1 },
+      { tag: 'model_failed', code: 'x', provider_code: null, status: 500, retry_in_ms: 1, rebuild: false },
+      { tag: 'model_failed', code: 'x', provider_code: null, status: 400, retry_in_ms: 0, rebuild: true },
       { tag: 'retry_due', effect_id: id(301), model: 'test' },
       { tag: 'drain', settled_tokens: 0 },
       { tag: 'lease_expired', settled_tokens: 0 },

@@ -117,8 +117,10 @@ function requestModel(state: RunLoopState, command: Extract<RunCommand, { tag: '
     request_digest: command.request_digest,
     purpose: command.purpose,
   }
+  // More than the first one where an earlier try of this call was refused and its request built anew.
+  const tries = state.tries + 1
   return {
-    state: { ...state, phase: 'streaming', tries: 1, effect },
+    state: { ...state, phase: 'streaming', tries, effect },
     actions: [
       {
         type: 'record',
@@ -128,7 +130,7 @@ function requestModel(state: RunLoopState, command: Extract<RunCommand, { tag: '
             type: 'policy.decided',
             payload: { gate: 'forbidden', verdict: 'autonomous', rule: null, policy_version: command.policy_version },
           },
-          ...intent({ ...state, effect, tries: 1 }, command.model),
+          ...intent({ ...state, effect, tries }, command.model),
         ],
       },
       { type: 'request_model', effect_id: command.effect_id },
@@ -280,6 +282,15 @@ function failTry(state: RunLoopState, command: Extract<RunCommand, { tag: 'model
   ]
   if (!mayRetry || command.retry_in_ms === null) {
     return interrupt(state, { reason: 'provider_error', code: command.provider_code ?? command.code, first: failed })
+  }
+  if (command.rebuild) {
+    return {
+      state: { ...state, phase: 'projecting', effect: null },
+      actions: [
+        { type: 'record', events: failed },
+        { type: 'project_context', turn: state.turn },
+      ],
+    }
   }
   return {
     state: { ...state, phase: 'retrying' },

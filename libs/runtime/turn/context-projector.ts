@@ -12,8 +12,8 @@ import { citationEntities, memoryEntities } from '../prompt/recall-entities.ts'
 import type { ContextSources, PromptPlace, SourceNode } from './context-sources.ts'
 import { foldAnswer } from './fold-answer.ts'
 import { loadedText } from './load-references.ts'
-import type { Continuation, ContextProjector, ReadyRequest, RefusedRequest, RunPin } from './ports.ts'
-import { refused } from './request-builder.ts'
+import type { Continuation, ContextProjector, ProjectInput, ReadyRequest, RefusedRequest, RunPin } from './ports.ts'
+import { refused, streamedFrame } from './request-builder.ts'
 import type { ModelChoice, RequestBuilder } from './request-builder.ts'
 
 /** The platform's limits for an answer (K6); profiles may only lower them. */
@@ -59,7 +59,7 @@ export class RunContextProjector implements ContextProjector {
     return this.#deps.model.countTokens(text)
   }
 
-  async project(input: { run: RunRow; pin: RunPin; turn: number; continuation: Continuation }): Promise<ReadyRequest | RefusedRequest> {
+  async project(input: ProjectInput): Promise<ReadyRequest | RefusedRequest> {
     const { run, pin, turn } = input
     const { sources, model, clock } = this.#deps
     if (run.question_id === null || pin.personaVersionId === null) throw new Error(`run ${run.id} answers nothing`)
@@ -95,7 +95,7 @@ export class RunContextProjector implements ContextProjector {
       run,
       turn,
       assembly,
-      frame: this.#frame(run, turn),
+      frame: this.#frame(run, turn, input.asksUsage),
       readings,
       realmKind: place.realm.kind,
       writes: ['conversation'],
@@ -129,13 +129,11 @@ export class RunContextProjector implements ContextProjector {
   }
 
   /** The request without its messages. A seed of its own per run and turn, so that a regenerated answer is another one. */
-  #frame(run: RunRow, turn: number): string {
+  #frame(run: RunRow, turn: number, asksUsage: boolean): string {
     const { model } = this.#deps
     const temperature = run.settings.effort === undefined ? undefined : temperatures[run.settings.effort]
     return JSON.stringify({
-      model: model.model,
-      stream: true,
-      stream_options: { include_usage: true },
+      ...streamedFrame(model.model, asksUsage),
       max_tokens: model.replyTokens,
       seed: (run.settings.seed + turn) % 2 ** 31,
       ...(temperature === undefined ? {} : { temperature }),

@@ -9,7 +9,7 @@ import type { PromptEntity, PromptReadings } from '../prompt/entity.ts'
 import { ContextOverflowError } from '../prompt/prompt-errors.ts'
 import { BUNDLE } from './context-projector.ts'
 import type { ContextProjector, ReadyRequest, RefusedRequest, RunPin } from './ports.ts'
-import { refused } from './request-builder.ts'
+import { refused, streamedFrame } from './request-builder.ts'
 import type { ModelChoice, RequestBuilder } from './request-builder.ts'
 import { RunHost } from './run-host.ts'
 import type { RunHostDeps } from './run-host.ts'
@@ -168,7 +168,7 @@ export class MaintenanceRuns {
           limits: MAINTENANCE_LIMITS,
         }
       },
-      project: async ({ run, turn }): Promise<ReadyRequest | RefusedRequest> => {
+      project: async ({ run, turn, asksUsage }): Promise<ReadyRequest | RefusedRequest> => {
         const readings: PromptReadings = { now: host.clock.now().toISOString(), zone: 'UTC', utcOffsetMinutes: 0, seed: run.settings.seed }
         try {
           return await requests.build({
@@ -185,7 +185,7 @@ export class MaintenanceRuns {
               chatKey: run.id,
               values: { char: nameless, user: nameless },
             }),
-            frame: this.#frame(run, request),
+            frame: this.#frame(run, request, asksUsage),
             readings,
             realmKind: null,
             writes: ['memory'],
@@ -202,11 +202,9 @@ export class MaintenanceRuns {
     }
   }
 
-  #frame(run: RunRow, { responseFormat, replyTokens }: MaintenanceRequest): string {
+  #frame(run: RunRow, { responseFormat, replyTokens }: MaintenanceRequest, asksUsage: boolean): string {
     return JSON.stringify({
-      model: this.#deps.model.model,
-      stream: true,
-      stream_options: { include_usage: true },
+      ...streamedFrame(this.#deps.model.model, asksUsage),
       max_tokens: replyTokens,
       temperature: 0,
       seed: run.settings.seed,

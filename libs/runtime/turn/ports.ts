@@ -30,11 +30,25 @@ export type Continuation = {
   trust: Trust
 }
 
+/** What a request is built from. `asksUsage`: whether it asks the provider to count (decision 39). */
+export type ProjectInput = { run: RunRow; pin: RunPin; turn: number; continuation: Continuation; asksUsage: boolean }
+
 /** `ProjectContext` of the walk: from references to a request, with the assertion made. */
 export interface ContextProjector {
   pin(run: RunRow): Promise<RunPin>
-  project(input: { run: RunRow; pin: RunPin; turn: number; continuation: Continuation }): Promise<ReadyRequest | RefusedRequest>
+  project(input: ProjectInput): Promise<ReadyRequest | RefusedRequest>
   countTokens(text: string): number
+}
+
+/**
+ * What the instance's model at its endpoint was found not to take (decision 39). Found by the first requests, kept for all later ones of
+ * every process; what a past request looked like stands in its own record.
+ */
+export interface EndpointQuirks {
+  /** Whether requests may carry `stream_options`: true as long as nobody knows better. */
+  takesStreamOptions(): Promise<boolean>
+  /** What an answer showed. Once it is known that they are refused, that stays so. */
+  keep(takesStreamOptions: boolean): Promise<void>
 }
 
 /** The tree's side of a run: its sprout and its sealed candidate. Both inside the caller's unit of work. */

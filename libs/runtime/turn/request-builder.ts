@@ -31,6 +31,11 @@ export type RequestBuilderDeps = {
 /** Contents loaded for a request, those still to be stored, and where each derived text of the assembly stands. */
 type StoredTexts = { loaded: Map<string, StoredContent>; pending: PendingContent[]; derived: { contentId: string; digest: string }[] }
 
+/** How every frame begins. Where usage is not asked for, our tokenizer's upper bound stands in for it (decision 39). */
+export function streamedFrame(model: string, asksUsage: boolean): Pick<ChatRequestBody, 'model' | 'stream' | 'stream_options'> {
+  return { model, stream: true, ...(asksUsage ? { stream_options: { include_usage: true } } : {}) }
+}
+
 export type BuildInput = {
   run: RunRow
   turn: number

@@ -5,13 +5,13 @@ import type { Clock, Ids, Scheduler } from '#kernel/ports/clock'
 import type { ContentStore } from '#kernel/ports/content-store'
 import type { EventLog, SegmentRow } from '#kernel/ports/event-log'
 import type { Fanout } from '#kernel/ports/fanout'
-import type { ModelGateway, ModelStreamEvent } from '#kernel/ports/model-gateway'
+import type { ModelFailure, ModelGateway, ModelStreamEvent } from '#kernel/ports/model-gateway'
 import type { RunRow, RunStore } from '#kernel/ports/run-store'
 import type { UnitOfWork } from '#kernel/ports/unit-of-work'
 import { saltedDigest } from '#kernel/record/chain'
 import type { StreamHead } from '#kernel/record/chain'
 import type { RunAction } from '#kernel/reducer/actions'
-import type { RunCommand } from '#kernel/reducer/commands'
+import type { RunCommand, Usage } from '#kernel/reducer/commands'
 import { initialState } from '#kernel/reducer/state'
 import { causeOf } from './cause.ts'
 import { DeltaWriter } from './delta-writer.ts'
@@ -20,11 +20,12 @@ import { endFromRecord } from './end-from-record.ts'
 import { foldAnswer } from './fold-answer.ts'
 import type { FoldSteer } from './fold-answer.ts'
 import { interruptReason } from './interrupt-reason.ts'
-import type { ContextProjector, ReadyRequest, RunPin, SproutKeeper } from './ports.ts'
+import type { ContextProjector, EndpointQuirks, ReadyRequest, RunPin, SproutKeeper } from './ports.ts'
 import type { RunAppender } from './run-appender.ts'
 import { RunPublisher } from './run-publisher.ts'
 import { RunRecorder } from './run-recorder.ts'
 import type { RunSealer } from './run-sealer.ts'
+import { UsageOption } from './usage-option.ts'
 
 /** Everything that running runs needs from outside. */
 export type RunHostDeps = {
@@ -37,6 +38,7 @@ export type RunHostDeps = {
   sealer: RunSealer
   projector: ContextProjector
   gateway: ModelGateway
+  quirks: EndpointQuirks
   fanout: Fanout
   clock: Clock
   ids: Ids
@@ -65,6 +67,7 @@ export class RunHost implements RunEffects {
   readonly #steerTexts = new Map<string, string>()
   readonly #steerDigests = new Map<string, string>()
   readonly #seenCommands = new Set<string>()
+  readonly #usageOption: UsageOption
   readonly #recorder: RunRecorder
   readonly #publisher: RunPublisher
   #handedOver: Segment[] = []
@@ -77,6 +80,7 @@ export class RunHost implements RunEffects {
   constructor({ run, head, lastPublicSeq, deps }: { run: RunRow; head: StreamHead; lastPublicSeq: number; deps: RunHostDeps }) {
     this.run = run
     this.#deps = deps
+    this.#usageOption = new UsageOption(deps.quirks)
     this.#recorder = new RunRecorder({ run, head, deps })
     this.#publisher = new RunPublisher({
       runId: run.id,
@@ -250,6 +254,7 @@ export class RunHost implements RunEffects {
       pin: this.#pin,
       turn,
       continuation: { segments: this.#segments, steers: this.#steers, trust: this.#request?.command.projection.trust ?? 'untrusted' },
+      asksUsage: await this.#usageOption.isAskedFor(),
     })
     if ('bodyText' in result) {
       this.#request = result
@@ -267,7 +272,7 @@ export class RunHost implements RunEffects {
     if (!request) throw new Error('there is no request to send')
     const abort = new AbortController()
     this.#abort = abort
-    const usage = { prompt_tokens: request.promptTokens, completion_tokens: 0, estimated: true }
+    const usage: Usage = { prompt_tokens: request.promptTokens, completion_tokens: 0, estimated: true }
     for await (const event of this.#deps.gateway.stream({
       body: request.body,
       bodyText: request.bodyText,
@@ -275,12 +280,12 @@ export class RunHost implements RunEffects {
       signal: abort.signal,
     })) {
       if (abort.signal.aborted) return
-      await this.#take(event, usage)
+      await this.#take(event, request, usage)
     }
   }
 
-  async #take(event: ModelStreamEvent, usage: { prompt_tokens: number; completion_tokens: number; estimated: boolean }): Promise<void> {
-    const { projector, retryDelay } = this.#deps
+  async #take(event: ModelStreamEvent, request: ReadyRequest, usage: Usage): Promise<void> {
+    const { projector } = this.#deps
     switch (event.type) {
       case 'opened':
       case 'tool_call':
@@ -297,6 +302,7 @@ export class RunHost implements RunEffects {
         return
       case 'finished':
         this.#deltas.flushNow()
+        await this.#keepQuirks(request)
         await this.pollCommands()
         this.#driver.submit({ tag: 'model_finished', finish_reason: event.finishReason, usage })
         return
@@ -313,15 +319,28 @@ export class RunHost implements RunEffects {
         })
         return
       case 'failed':
-        this.#driver.submit({
-          tag: 'model_failed',
-          code: event.code,
-          provider_code: event.providerCode ?? null,
-          status: event.status ?? null,
-          retry_in_ms: retryDelay({ retryable: event.retryable, retryAfterMs: event.retryAfterMs, tries: this.#driver.state.tries }),
-        })
+        this.#driver.submit(this.#failureOf(event, request))
         return
     }
+  }
+
+  #failureOf(failure: ModelFailure, request: ReadyRequest): RunCommand {
+    const { code, providerCode, status, retryable, retryAfterMs } = failure
+    const rebuild = this.#usageOption.isRefusedBy(failure, request.body)
+    const retryInMs = rebuild ? 0 : this.#deps.retryDelay({ retryable, retryAfterMs, tries: this.#driver.state.tries })
+    return {
+      tag: 'model_failed',
+      code,
+      provider_code: providerCode ?? null,
+      status: status ?? null,
+      retry_in_ms: retryInMs,
+      rebuild,
+    }
+  }
+
+  /** An answer is no worse for what could not be noted of its endpoint: the next one shows it again. */
+  async #keepQuirks(request: ReadyRequest): Promise<void> {
+    await this.#usageOption.learnFrom(request.body).catch((error: unknown) => this.#deps.report(error, this.run.id))
   }
 
   abortModel(): void {

@@ -345,6 +345,15 @@ CREATE TABLE profile_versions (
 );
 CREATE TRIGGER profile_versions_immutable BEFORE UPDATE OR DELETE ON profile_versions FOR EACH ROW EXECUTE FUNCTION refuse_change();
 
+-- What a model at an endpoint was found not to take, for all processes and starts (decision 39). Deleting a row lets it be found anew.
+CREATE TABLE endpoint_quirks (
+  endpoint text NOT NULL,
+  model text NOT NULL,
+  takes_stream_options boolean NOT NULL,
+  found_at timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (endpoint, model)
+);
+
 CREATE TABLE kill_flags (
   scope text NOT NULL CHECK (scope IN ('global', 'owner', 'character')),
   scope_id uuid NOT NULL,
