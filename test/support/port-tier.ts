@@ -8,9 +8,13 @@ import { LocalFanout } from '#infra/local/local-fanout'
 import { LocalJobQueue } from '#infra/local/local-job-queue'
 import { LocalSeat } from '#infra/local/local-seat'
 import { runMigrations } from '#infra/migrations/run-migrations'
+import { ApprovalRepository } from '#infra/prisma/approval.repository'
+import { CheckpointRepository } from '#infra/prisma/checkpoint.repository'
 import { ContentRepository } from '#infra/prisma/content.repository'
 import { Database } from '#infra/prisma/database'
+import { EffectRepository } from '#infra/prisma/effect.repository'
 import { EventLogRepository } from '#infra/prisma/event-log.repository'
+import { GrantRepository } from '#infra/prisma/grant.repository'
 import { OutboxRepository } from '#infra/prisma/outbox.repository'
 import { RunRepository } from '#infra/prisma/run.repository'
 import { BullmqJobQueue } from '#infra/redis/bullmq-job-queue'
@@ -37,6 +41,10 @@ export type Stores = {
   contents: ContentRepository
   runs: RunRepository
   outbox: OutboxRepository
+  effects: EffectRepository
+  approvals: ApprovalRepository
+  checkpoints: CheckpointRepository
+  grants: GrantRepository
 }
 
 /** Wake-ups as one process sees them; `reports` is what an adapter told instead of throwing. */
@@ -83,7 +91,17 @@ export async function openPortTier(name: TierName): Promise<PortTier> {
     closers.push(() => database.close())
     const log = new EventLogRepository(database)
     const contents = new ContentRepository({ database, log, ids, clock: systemClock })
-    return { database, log, contents, runs: new RunRepository(database), outbox: new OutboxRepository(database) }
+    return {
+      database,
+      log,
+      contents,
+      runs: new RunRepository(database),
+      outbox: new OutboxRepository(database),
+      effects: new EffectRepository(database),
+      approvals: new ApprovalRepository(database),
+      checkpoints: new CheckpointRepository(database),
+      grants: new GrantRepository(database),
+    }
   }
   const stores = replica()
   await stores.database.execute('INSERT INTO instance (id, instance_id) VALUES (1, $1::uuid)', [ids.next()])

@@ -34,6 +34,10 @@ export type EffectCall = {
   idempotencyKey: string
   /** SHA-256 hex of the canonical arguments, for a target that binds its keys to them. */
   argumentsHash: string
+  /** The meet of all that the arguments were made from, for a target that keeps them (K1); absent counts as untrusted. */
+  trust?: Trust
+  /** The content that the arguments are stored as: a target that keeps a digest of them forgets its salt when that is erased. */
+  argumentsContentId?: string
   constraints: readonly Constraint[]
   signal: AbortSignal
 }
