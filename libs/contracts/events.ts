@@ -433,6 +433,13 @@ const definitions = {
     stream: 'run',
     reserved: true,
     payload: z.object({ effect_id: Id, tool: Slug }),
+  /** A signed statement of all heads; it covers this event too (decision 18). `key`: digest of the public key. */
+  'anchor.signed': {
+    version: 1,
+    visibility: 'audit',
+    stream: 'admin',
+    payload: z.object({ anchor: z.int().min(1), previous_hash: Digest, key: Digest }),
+  },
   },
   'effect.intent': { version: 1, visibility: 'internal', stream: 'run', reserved: true, payload: z.object({ effect_id: Id, tool: Slug }) },
   'tool.done': { version: 1, visibility: 'internal', stream: 'run', reserved: true, payload: z.object({ effect_id: Id }) },

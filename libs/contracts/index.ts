@@ -1,3 +1,4 @@
+export * from './anchors.ts'
 export * from './enums.ts'
 export * from './errors.ts'
 export * from './events.ts'

@@ -13,8 +13,7 @@ import { AdminRuns } from '#domains/runs/admin-runs.service'
 import { ReplayService } from '#domains/runs/replay.service'
 import { RunService } from '#domains/runs/run.service'
 import { RunStreamReader } from '#domains/runs/run-stream'
-import { VerifyService } from '#domains/record/verify.service'
-import { ChainRepository } from '#infra/prisma/chain.repository'
+import type { VerifyService } from '#domains/record/verify.service'
 import { PersonaRepository } from '#infra/prisma/persona.repository'
 import { ProfileRepository } from '#infra/prisma/profile.repository'
 import { RunRepository } from '#infra/prisma/run.repository'
@@ -50,7 +49,7 @@ export type Conversation = {
 /** Trees, runs and the seat: the walk of a turn, put together (spec/1). */
 export function composeConversation(
   foundation: Foundation,
-  parts: { transport: Transport; model: Model; recall: MemoryRecall; canon: CanonListener },
+  parts: { transport: Transport; model: Model; recall: MemoryRecall; canon: CanonListener; verify: VerifyService },
 ): Conversation {
   const { config, database, log, contents, clock, ids, scheduler, lifecycle, logger } = foundation
   const { transport, model } = parts
@@ -129,7 +128,7 @@ export function composeConversation(
     streams,
     replays,
     adminRuns: new AdminRuns({ unitOfWork: database, runs, log, clock, service, replays, names: runs }),
-    verify: new VerifyService(new ChainRepository({ database, contents }), () => clock.now().getTime()),
+    verify: parts.verify,
     seats,
     maintenance,
     runStore: runs,

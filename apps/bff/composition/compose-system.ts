@@ -13,6 +13,8 @@ import { composeMemory } from './compose-memory.ts'
 import type { Memory } from './compose-memory.ts'
 import { composeModel } from './compose-model.ts'
 import { composeTransport } from './compose-transport.ts'
+import { composeRecord } from './compose-record.ts'
+import type { RecordParts } from './compose-record.ts'
 import { composeWorlds } from './compose-worlds.ts'
 import { describeInstance } from './describe-instance.ts'
 import { layFoundation } from './foundation.ts'
@@ -32,6 +34,7 @@ export type System = Foundation & {
   conversation: Conversation
   memory: Memory
   /** Ends every part; the database last. */
+  record: RecordParts
   close(): Promise<void>
 }
 
@@ -61,7 +64,8 @@ export async function composeSystem({
     const transport = composeTransport(foundation)
     const model = await composeModel(foundation)
     const memory = await composeMemory(foundation, transport)
-    const conversation = composeConversation(foundation, { transport, model, recall: memory.recall, canon: memory.canon })
+    const record = composeRecord(foundation)
+    const conversation = composeConversation(foundation, { transport, model, recall: memory.recall, canon: memory.canon, verify: record.verify })
     memory.connect(conversation.maintenance)
     const idempotency = new Idempotency({ unit: database, store: new IdempotencyRepository(database), clock, ids })
     lifecycle.addWork(
@@ -89,6 +93,7 @@ export async function composeSystem({
     }
   } catch (error) {
     await lifecycle.close()
+      record,
     throw error
   }
 }

@@ -17,13 +17,13 @@ describe('the life of a system', () => {
   })
 
   it.each([
-    ['all', ['answers', 'jobs']],
-    ['bff', ['answers']],
-    ['worker', ['jobs']],
+    ['all', ['anchors', 'answers', 'jobs']],
+    ['bff', ['anchors', 'answers']],
+    ['worker', ['anchors', 'jobs']],
   ] as const)('as %s starts %j, and ends it', async (role, names) => {
     const life = lifecycle()
     const heard: string[] = []
-    const work = (name: string, of: 'bff' | 'worker') =>
+    const work = (name: string, of: 'bff' | 'worker' | 'any') =>
       life.addWork({
         name,
         role: of,
@@ -32,6 +32,7 @@ describe('the life of a system', () => {
           return async () => void heard.push(`${name} ended`)
         },
       })
+    work('anchors', 'any')
     work('answers', 'bff')
     work('jobs', 'worker')
     await life.startWork(role)

@@ -2,8 +2,8 @@ import type { Logger } from 'pino'
 import type { Role } from '#infra/config/config'
 import type { ReadinessCheck } from '../operations/operations.controller.ts'
 
-/** Work that goes on beside requests: who does it, and how it begins. What `start` answers ends it. */
-export type BackgroundWork = { name: string; role: 'bff' | 'worker'; start: () => Promise<() => Promise<void>> }
+/** Work that goes on beside requests: whose it is (`any`: every process does it), and how it begins. What `start` answers ends it. */
+export type BackgroundWork = { name: string; role: 'bff' | 'worker' | 'any'; start: () => Promise<() => Promise<void>> }
 
 /** How a system's parts begin, are asked whether they work, and end: last in, first out. */
 export class Lifecycle {
@@ -41,7 +41,7 @@ export class Lifecycle {
   /** Starts what this process's role is to do. */
   async startWork(role: Role): Promise<void> {
     for (const work of this.#work) {
-      if (role !== 'all' && role !== work.role) continue
+      if (role !== 'all' && work.role !== 'any' && role !== work.role) continue
       this.onClose(work.name, await work.start())
     }
   }

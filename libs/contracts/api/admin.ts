@@ -18,8 +18,27 @@ export const VerifyReport = z
     events: z.int(),
     intact: z.boolean(),
     faults: z.array(
-      z.object({ stream: z.string(), seq: z.int(), fault: z.enum(['hash', 'chain', 'gap', 'head', 'content', 'payload', 'envelope']) }),
+      z.object({
+        /** `anchors` for a fault of the anchors themselves; `seq` is then the anchor's number. */
+        stream: z.string(),
+        seq: z.int(),
+        fault: z.enum([
+          'hash',
+          'chain',
+          'gap',
+          'head',
+          'content',
+          'payload',
+          'envelope',
+          'anchored_head',
+          'anchor_missing',
+          'anchor_altered',
+          'anchor_signature',
+        ]),
+      }),
     ),
+    /** Signed anchors that were checked, and how many of them stand in the file outside the database. */
+    anchors: z.object({ count: z.int(), filed: z.int() }),
     milliseconds: z.number(),
   })
   .meta({ id: 'VerifyReport' })

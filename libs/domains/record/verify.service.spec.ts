@@ -53,7 +53,8 @@ class MemoryStream implements ChainSource {
   }
 }
 
-const verify = (source: MemoryStream) => new VerifyService(source, () => 0).verifyAll()
+const noAnchors = { check: () => Promise.resolve({ count: 0, filed: 0, faults: [] }) }
+const verify = (source: MemoryStream) => new VerifyService({ source, anchors: noAnchors, now: () => 0 }).verifyAll()
 
 describe('VerifyService', () => {
   it('goes through streams longer than a page', async () => {

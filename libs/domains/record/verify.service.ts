@@ -2,6 +2,8 @@ import { EventRecord, eventDictionary } from '#contracts'
 import type { VerifyReport } from '#contracts'
 import { canonicalJson } from '#kernel/record/canonical-json'
 import { chainHash, GENESIS_HASH, saltedDigest } from '#kernel/record/chain'
+import { ANCHORS } from './anchor-check.ts'
+import type { AnchorFindings } from './anchor-check.ts'
 
 type Fault = VerifyReport['faults'][number]
 
@@ -26,6 +28,7 @@ export interface ChainSource {
   events(stream: string, after: number, limit: number): Promise<RawEvent[]>
   /** Salts and bytes of the contents that events refer to; an answer that is still being written is its segments so far. */
   contents(ids: readonly string[]): Promise<Map<string, ContentProof>>
+  /** The stream takes nothing more; one that was taken away whole stays away. */
   quarantine(stream: string): Promise<void>
 }
 
@@ -44,15 +47,17 @@ const PAGE = 500
 type Verified = { stream: string; events: number; hash: Uint8Array; faults: Fault[] }
 
 /**
- * Recomputes every chain from its first event: hashes, order, heads, columns against canonical bytes, and the digests of what contents are
- * still there (K5). A broken stream is quarantined: it takes nothing more until a person looked at it (decision 18).
+ * Recomputes every chain from its first event: hashes, order, heads, columns against canonical bytes, the digests of what contents are
+ * still there, and the signed anchors over all of it (K5). A broken stream is quarantined: it takes nothing more until a person looked at it (decision 18).
  */
 export class VerifyService {
   readonly #source: ChainSource
+  readonly #anchors: { check(): Promise<AnchorFindings> }
   readonly #now: () => number
 
-  constructor(source: ChainSource, now: () => number) {
+  constructor({ source, anchors, now }: { source: ChainSource; anchors: { check(): Promise<AnchorFindings> }; now: () => number }) {
     this.#source = source
+    this.#anchors = anchors
     this.#now = now
   }
 
@@ -74,7 +79,17 @@ export class VerifyService {
       if (last === undefined || page.length < PAGE) break
       after = last
     }
-    return { streams, events, intact: faults.length === 0, faults, milliseconds: this.#now() - started }
+    const anchors = await this.#anchors.check()
+    faults.push(...anchors.faults)
+    for (const { stream } of anchors.faults) if (stream !== ANCHORS) await this.#source.quarantine(stream)
+    return {
+      streams,
+      events,
+      intact: faults.length === 0,
+      faults,
+      anchors: { count: anchors.count, filed: anchors.filed },
+      milliseconds: this.#now() - started,
+    }
   }
 
   async #verifyStream(stream: string): Promise<Verified> {

@@ -83,6 +83,10 @@ export class ChainRepository implements ChainSource {
   }
 
   async quarantine(stream: string): Promise<void> {
-    await this.#database.execute('UPDATE streams SET quarantined_at = now() WHERE stream = $1 AND quarantined_at IS NULL', [stream])
+    await this.#database.execute(
+      `INSERT INTO streams AS s (stream, quarantined_at) VALUES ($1, now())
+       ON CONFLICT (stream) DO UPDATE SET quarantined_at = now() WHERE s.quarantined_at IS NULL`,
+      [stream],
+    )
   }
 }

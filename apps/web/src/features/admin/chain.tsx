@@ -40,7 +40,12 @@ function Report({ report }: { report: VerifyReport }) {
         {report.intact ? `${words.verifyIntact} ✓` : `${words.verifyBroken(report.faults.length)} ✗`}
       </p>
       <p className="faint">
-        {words.verifyReport(format.number(report.streams), format.number(report.events), format.duration(report.milliseconds))}
+        {words.verifyReport(
+          format.number(report.streams),
+          format.number(report.events),
+          format.number(report.anchors.count),
+          format.duration(report.milliseconds),
+        )}
       </p>
       {report.faults.length > 0 && (
         <table className="table">
