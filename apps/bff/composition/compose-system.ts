@@ -3,6 +3,7 @@ import type { OwnerView, SessionView } from '#contracts'
 import { demoCardSource } from '#domains/characters/demo-card'
 import type { Config } from '#infra/config/config'
 import { IdempotencyRepository } from '#infra/prisma/idempotency.repository'
+import type { ToolCatalogue } from '#kernel/ports/effect-target'
 import { Idempotency } from '../http/idempotency.ts'
 import { composeCharacters } from './compose-characters.ts'
 import { composeConversation } from './compose-conversation.ts'
@@ -12,9 +13,10 @@ import { composeIdentity } from './compose-identity.ts'
 import { composeMemory } from './compose-memory.ts'
 import type { Memory } from './compose-memory.ts'
 import { composeModel } from './compose-model.ts'
-import { composeTransport } from './compose-transport.ts'
 import { composeRecord } from './compose-record.ts'
 import type { RecordParts } from './compose-record.ts'
+import { composeTools } from './compose-tools.ts'
+import { composeTransport } from './compose-transport.ts'
 import { composeWorlds } from './compose-worlds.ts'
 import { describeInstance } from './describe-instance.ts'
 import { layFoundation } from './foundation.ts'
@@ -32,9 +34,11 @@ export type System = Foundation & {
   characters: ReturnType<typeof composeCharacters>
   governance: ReturnType<typeof composeGovernance>
   conversation: Conversation
-  memory: Memory
-  /** Ends every part; the database last. */
   record: RecordParts
+  memory: Memory
+  /** What tools there are, and what they do. */
+  tools: ToolCatalogue
+  /** Ends every part; the database last. */
   close(): Promise<void>
 }
 
@@ -60,11 +64,12 @@ export async function composeSystem({
       await worlds.realms.createReal(ownerId)
       await characters.createDemo(ownerId, Buffer.from(demoCardSource))
     })
+    const record = composeRecord(foundation)
     const governance = composeGovernance(foundation)
     const transport = composeTransport(foundation)
     const model = await composeModel(foundation)
     const memory = await composeMemory(foundation, transport)
-    const record = composeRecord(foundation)
+    const tools = composeTools(foundation, memory)
     const conversation = composeConversation(foundation, { transport, model, recall: memory.recall, canon: memory.canon, verify: record.verify })
     memory.connect(conversation.maintenance)
     const idempotency = new Idempotency({ unit: database, store: new IdempotencyRepository(database), clock, ids })
@@ -88,12 +93,13 @@ export async function composeSystem({
       characters,
       governance,
       conversation,
+      record,
       memory,
+      tools: tools.catalogue,
       close: () => lifecycle.close(),
     }
   } catch (error) {
     await lifecycle.close()
-      record,
     throw error
   }
 }
