@@ -4,8 +4,7 @@ import { say } from './bootstrap/report.mjs'
 
 const tiers = {
   light: { projects: ['unit', 'light'], steps: ['dependencies', 'database-client'], keeps: [] },
-  full: { projects: ['full'], steps: ['dependencies', 'database-client'], keeps: ['DATABASE_URL', 'REDIS_URL'] },
-  faults: { projects: ['faults'], steps: ['dependencies', 'database-client', 'server'], keeps: ['DATABASE_URL', 'REDIS_URL'] },
+  full: { projects: ['full'], steps: ['dependencies', 'database-client', 'server'], keeps: ['DATABASE_URL', 'REDIS_URL'] },
   e2e: { projects: ['e2e'], steps: ['dependencies', 'database-client', 'server', 'web'], keeps: [] },
 }
 

@@ -8,12 +8,12 @@ import type { CallAnswer, CallOptions } from './system.ts'
 
 const server = fileURLToPath(new URL('../../dist/server.mjs', import.meta.url))
 
-export type Replica = {
+/** A running server; `as` is what somebody with a token sees of it. */
+export type ReplicaProcess = {
   baseUrl: string
   pid: number
-  /** A call with the token that the replica was given, as the first owner. */
-  call(method: string, path: string, options?: CallOptions): Promise<CallAnswer>
-  token: string
+  /** False once it has ended, however that was. */
+  isAlive(): boolean
   /** SIGSTOP: it does nothing more and does not know it. */
   pause(): void
   goOn(): void
@@ -21,18 +21,15 @@ export type Replica = {
   kill(): Promise<void>
   /** Asks it to end, and waits for that. */
   end(): Promise<void>
+  as(token: string): Replica
 }
 
-/** Builds the server where what is built is not what stands here. */
-export async function buildServer(): Promise<void> {
-  const steps = new URL('../../scripts/bootstrap/up-to-date.mjs', import.meta.url).href
-  const { bringUpToDate } = (await import(steps)) as { bringUpToDate: (names: readonly string[]) => Promise<void> }
-  await bringUpToDate(['server'])
-}
+export type Replica = ReplicaProcess & { token: string; call(method: string, path: string, options?: CallOptions): Promise<CallAnswer> }
 
-export async function startReplica({ environment, token }: { environment: Record<string, string>; token: string }): Promise<Replica> {
+/** Starts the server's bundle, which `npm run test:full` brings up to date; resolves when it listens. */
+export async function startReplica(environment: Record<string, string>): Promise<ReplicaProcess> {
   const child = spawn(process.execPath, [server], {
-    env: { PATH: '/usr/bin:/bin', PORT: '0', LINGTAI_HOME: makeTestHome(), LINGTAI_ROLE: 'bff', ...environment },
+    env: { PATH: '/usr/bin:/bin', PORT: '0', LINGTAI_HOME: makeTestHome(), ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const ended = once(child, 'close')
@@ -49,24 +46,26 @@ export async function startReplica({ environment, token }: { environment: Record
   child.stdout.resume()
   const { pid } = child
   const url = baseUrl
-  return {
+  const isAlive = (): boolean => child.exitCode === null && child.signalCode === null
+  const replica: ReplicaProcess = {
     baseUrl,
     pid,
-    token,
-    call: (method, path, options) => callUrl({ url: url + path, method, token, ...options }),
-    pause: () => void process.kill(pid, 'SIGSTOP'),
-    goOn: () => void process.kill(pid, 'SIGCONT'),
+    isAlive,
+    pause: () => void child.kill('SIGSTOP'),
+    goOn: () => void child.kill('SIGCONT'),
     kill: async () => {
       child.kill('SIGKILL')
       await ended
     },
     end: async () => {
-      if (child.exitCode !== null || child.signalCode !== null) return
+      if (!isAlive()) return
       child.kill('SIGCONT')
       child.kill('SIGTERM')
       await ended
     },
+    as: (token) => ({ ...replica, token, call: (method, path, options) => callUrl({ url: url + path, method, token, ...options }) }),
   }
+  return replica
 }
 
 async function callUrl({ url, method, token, body, headers }: { url: string; method: string } & CallOptions): Promise<CallAnswer> {

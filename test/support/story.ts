@@ -121,11 +121,12 @@ export async function eventually<Value>(look: () => Promise<Value | null | undef
   }
 }
 
-export function runEnded(system: Client, runId: string): Promise<RunView> {
-  return eventually(async () => {
+export function runEnded(system: Client, runId: string, seconds?: number): Promise<RunView> {
+  const look = async (): Promise<RunView | null> => {
     const run = await call<RunView>(system, 'GET', `/v1/runs/${runId}`)
     return run.ended_at === null ? null : run
-  }, `the end of run ${runId}`)
+  }
+  return eventually(look, `the end of run ${runId}`, seconds)
 }
 
 /** A provider's whole answer: these pieces, a finish_reason, usage, and the end. */
