@@ -164,6 +164,36 @@ describe.each(portTiers)('the outbox and its JobRunner on the %s tier', (name) =
     expect(await rowOf(effect)).toMatchObject({ attempts: 6, outcome: 'given_up', last_error: 'TypeError' })
   })
 
+  it('tells a handler which attempt is the last, and hands its row back when the process stops, also after that one', async () => {
+    const lasts: boolean[] = []
+    const begun = Promise.withResolvers<void>()
+    const stuck: JobHandler = async (_, { isLast, signal }) => {
+      lasts.push(isLast)
+      if (!isLast) throw new TypeError('never')
+      begun.resolve()
+      await new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(new Error('told to stop'))))
+    }
+    const { jobs, reports } = runner(await instance.process(), { 'test.leave': stuck })
+    const effect = tier.ids.next()
+    await tier.database.run(() => jobs.add(job(effect)))
+    const { id } = await rowOf(effect)
+    for (let tries = 0; tries < 5; tries++) {
+      await makeDue(id)
+      await jobs.perform(id)
+    }
+    await makeDue(id)
+    const performed = jobs.perform(id)
+    await begun.promise
+    await jobs.stop()
+    await performed
+    expect(lasts).toEqual([false, false, false, false, false, true])
+    expect(await rowOf(effect)).toMatchObject({ attempts: 6, outcome: null, last_error: 'stopped', due: true })
+    expect(reports).toHaveLength(5)
+    const next = runner(await instance.process(), { 'test.leave': settle })
+    await next.jobs.perform(id)
+    expect(await rowOf(effect)).toMatchObject({ attempts: 7, outcome: 'done' })
+  })
+
   it('fails a row that nobody here knows how to do, so that it is seen', async () => {
     const { jobs, reports } = runner(await instance.process(), {})
     const effect = tier.ids.next()

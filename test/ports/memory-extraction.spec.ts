@@ -303,6 +303,39 @@ describe.each(portTiers)('extraction on the %s tier', (name) => {
     })
   })
 
+  it('ends with the last attempt whatever went wrong, and then says what nobody expected', async () => {
+    const { person, user, canonizationId } = await teaTalk()
+    slice.answer(() => proposed(user))
+    const ends: unknown[] = []
+    const onEnd = async (end: { outcome: string; code: string | null }) => {
+      ends.push([end.outcome, end.code])
+      if (end.outcome === 'finished') throw new RangeError('out of shelves')
+    }
+    await expect(slice.extraction.extract(canonizationId, { onEnd, lastAttempt: true })).rejects.toThrow('out of shelves')
+    expect(ends).toEqual([
+      ['finished', null],
+      ['given_up', 'unexpected_error'],
+    ])
+    expect(await world.memoryIds(person)).toEqual([])
+    expect((await world.events(person)).map(({ type, payload }) => [type, payload.code])).toEqual([
+      ['extraction.given_up', 'unexpected_error'],
+    ])
+  })
+
+  it('gives nothing up because its process stops', async () => {
+    const { person, user, canonizationId } = await teaTalk()
+    const stopping = new AbortController()
+    slice.answer(() => {
+      stopping.abort()
+      throw new Error('connection lost')
+    })
+    const options = { lastAttempt: true, signal: stopping.signal }
+    await expect(slice.extraction.extract(canonizationId, options)).rejects.toThrow('could not be asked')
+    expect(await world.events(person)).toEqual([])
+    slice.answer(() => proposed(user))
+    expect(await slice.extraction.extract(canonizationId, { lastAttempt: true })).toMatchObject({ outcome: 'finished', stored: 1 })
+  })
+
   it('goes through a long range in batches and resumes behind the last stored one', async () => {
     const person = await world.person()
     const long = 'river '.repeat(900)

@@ -86,9 +86,12 @@ export async function composeMemory(foundation: Foundation, transport: Transport
     ids,
     scheduler,
     handlers: {
-      [EXTRACT]: async (row) => {
-        await extraction.extract(row.payload['canonization_id'] ?? '')
-        await database.run(() => outbox.close(row.id, 'done'))
+      [EXTRACT]: async (row, { isLast, signal }) => {
+        await extraction.extract(row.payload['canonization_id'] ?? '', {
+          onEnd: async ({ outcome }) => void (await outbox.close(row.id, outcome === 'finished' ? 'done' : 'given_up')),
+          lastAttempt: isLast,
+          signal,
+        })
       },
     },
     report: (error, topic) => logger.error({ err: error, topic }, 'a job failed'),

@@ -22,11 +22,11 @@ export class ModelUnreachableError extends Error {
  */
 export async function askTwice<T>(
   model: MemoryModel,
-  about: { range: CanonicalRange; batch: ExtractionBatch },
+  about: { range: CanonicalRange; batch: ExtractionBatch; signal: AbortSignal | undefined },
   question: Question,
   read: (text: string, isLast: boolean) => ReadAnswer<T>,
 ): Promise<Asked<T>> {
-  const { range, batch } = about
+  const { range, batch, signal } = about
   const ask = async (asked: Question) => {
     try {
       return await model.ask({
@@ -37,6 +37,7 @@ export async function askTwice<T>(
         canonizationId: range.canonization_id,
         derivedFrom: [...new Set(batch.sources.map((source) => source.content_id))],
         trust: lowerTrust(batch.sources.map((source) => source.trust)),
+        ...(signal === undefined ? {} : { signal }),
       })
     } catch (error) {
       throw new ModelUnreachableError(error)

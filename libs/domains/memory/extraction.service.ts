@@ -34,7 +34,7 @@ export type ExtractionEnd = { outcome: 'finished' | 'given_up'; code: string | n
 export type ExtractionOptions = {
   /** Called in the transaction that ends the extraction: the place to close the job's row (decision 28). */
   onEnd?: (end: ExtractionEnd) => Promise<void>
-  /** The last attempt of a job: a model that cannot be reached is then given up on, visibly. */
+  /** The last attempt of a job: what cannot be done now is then given up on, visibly. */
   lastAttempt?: boolean
   signal?: AbortSignal
 }
@@ -64,6 +64,12 @@ export class StalePoolError extends Error {
   }
 }
 
+/** What a last attempt may well end by; null for anything else. */
+function hopelessCode(error: unknown): string | null {
+  if (error instanceof ModelUnreachableError) return 'model_unavailable'
+  return error instanceof StalePoolError ? 'pool_changed' : null
+}
+
 function contentProblems(placement: Placement): { index: number; problem: string }[] {
   const text = 'text' in placement ? placement.text : null
   const problem = text === null ? null : textProblem(text, DEDUPE_INSTRUCTIONS)
@@ -80,40 +86,44 @@ export class ExtractionService {
 
   /**
    * Goes through the range in batches, each stored in a transaction of its own. Answers how it ended, at once where it has ended before.
-   * Throws not_found for an unknown canonization; rejects where the model cannot be reached, to be tried again.
+   * Throws not_found for an unknown canonization; rejects where the model cannot be reached, to be tried again; on the last attempt of a job
+   * whatever went wrong ends it, visibly, and what nobody expected is thrown after that.
    */
   async extract(canonizationId: string, options: ExtractionOptions = {}): Promise<ExtractionEnd> {
-    const place = await this.#deps.extractions.place(canonizationId)
-    if (!place) throw new LingtaiError('not_found')
-    for (;;) {
-      options.signal?.throwIfAborted()
-      const row = await this.#deps.extractions.read(canonizationId)
-      if (row && row.outcome !== 'running') return this.#end(row, options, { repeated: true })
-      const ended = await this.#step(canonizationId, row, options)
-      if (ended) return ended
+    try {
+      const place = await this.#deps.extractions.place(canonizationId)
+      if (!place) throw new LingtaiError('not_found')
+      for (;;) {
+        options.signal?.throwIfAborted()
+        const row = await this.#deps.extractions.read(canonizationId)
+        if (row && row.outcome !== 'running') return await this.#end(row, options, { repeated: true })
+        const ended = await this.#step(canonizationId, row, options)
+        if (ended) return ended
+      }
+    } catch (error) {
+      if (error instanceof GiveUp) {
+        return this.#giveUp({ canonizationId, code: error.code, runId: error.runId, asked: error.asked }, options)
+      }
+      // A process that stops gives nothing up.
+      if (options.lastAttempt !== true || options.signal?.aborted === true) throw error
+      const code = hopelessCode(error)
+      const end = await this.#giveUp({ canonizationId, code: code ?? 'unexpected_error', runId: null, asked: 0 }, options)
+      if (code === null) throw error
+      return end
     }
   }
 
   /** One batch, or the end. */
   async #step(canonizationId: string, row: ExtractionRow | null, options: ExtractionOptions): Promise<ExtractionEnd | null> {
     const { extractions } = this.#deps
-    try {
-      const range = await extractions.range(canonizationId)
-      if (!range) throw new GiveUp('nothing_live', null, 0)
-      const messages = (await extractions.messages(canonizationId)).map(readable)
-      const names = { user: range.user_name ?? 'User', character: range.character_name }
-      const batch = nextBatch({ messages, mark: row?.mark ?? null, zone: range.zone, names })
-      // Everything after the mark was deleted meanwhile: what is done is done.
-      if (!batch) throw new GiveUp('nothing_live', null, 0)
-      return await this.#extractBatch(range, row, batch, options)
-    } catch (error) {
-      if (error instanceof GiveUp)
-        return this.#giveUp({ canonizationId, code: error.code, runId: error.runId, asked: error.asked }, options)
-      const isHopeless = options.lastAttempt === true && (error instanceof ModelUnreachableError || error instanceof StalePoolError)
-      if (!isHopeless) throw error
-      const code = error instanceof StalePoolError ? 'pool_changed' : 'model_unavailable'
-      return this.#giveUp({ canonizationId, code, runId: null, asked: 0 }, options)
-    }
+    const range = await extractions.range(canonizationId)
+    if (!range) throw new GiveUp('nothing_live', null, 0)
+    const messages = (await extractions.messages(canonizationId)).map(readable)
+    const names = { user: range.user_name ?? 'User', character: range.character_name }
+    const batch = nextBatch({ messages, mark: row?.mark ?? null, zone: range.zone, names })
+    // Everything after the mark was deleted meanwhile: what is done is done.
+    if (!batch) throw new GiveUp('nothing_live', null, 0)
+    return this.#extractBatch(range, row, batch, options)
   }
 
   async #extractBatch(
@@ -123,15 +133,20 @@ export class ExtractionService {
     options: ExtractionOptions,
   ): Promise<ExtractionEnd | null> {
     const question = extractionQuestion({ messages: batch.messages, zone: batch.zone })
-    const answer = await askTwice(this.#deps.model, { range, batch }, question, (text, isLast): ReadAnswer<ReadProposals> => {
-      const read = readProposals(text)
-      return read.ok && read.value.problems.length > 0 && !isLast ? { ok: false, problems: read.value.problems } : read
-    })
+    const answer = await askTwice(
+      this.#deps.model,
+      { range, batch, signal: options.signal },
+      question,
+      (text, isLast): ReadAnswer<ReadProposals> => {
+        const read = readProposals(text)
+        return read.ok && read.value.problems.length > 0 && !isLast ? { ok: false, problems: read.value.problems } : read
+      },
+    )
     if (!answer.ok) throw new GiveUp('extraction_invalid', answer.runId, answer.asked)
     const found = await this.#candidates(range, batch, answer.value)
     for (let tries = 1; ; tries++) {
       const pool = await this.#pool(range, found.candidates)
-      const decided = await this.#decide(range, batch, found.candidates, pool)
+      const decided = await this.#decide({ range, batch, signal: options.signal }, found.candidates, pool)
       if (!decided.ok) throw new GiveUp('dedupe_invalid', decided.runId, answer.asked + decided.asked)
       const runId = decided.runId ?? answer.runId
       const asked = answer.asked + decided.asked
@@ -193,8 +208,7 @@ export class ExtractionService {
   }
 
   async #decide(
-    range: CanonicalRange,
-    batch: ExtractionBatch,
+    about: Parameters<typeof askTwice>[1],
     candidates: readonly Candidate[],
     pool: readonly PoolEntry[],
   ): Promise<{ ok: true; placements: Placement[]; runId: string | null; asked: number } | { ok: false; runId: string; asked: number }> {
@@ -202,7 +216,7 @@ export class ExtractionService {
       return { ok: true, placements: candidates.map((_, index) => ({ action: 'store', index })), runId: null, asked: 0 }
     }
     const proposals = candidates.map(({ text, type }) => ({ content: text, text, type }))
-    const answer = await askTwice(this.#deps.model, { range, batch }, dedupeQuestion(proposals, pool), (text): ReadAnswer<Placement[]> => {
+    const answer = await askTwice(this.#deps.model, about, dedupeQuestion(proposals, pool), (text): ReadAnswer<Placement[]> => {
       const read = readDecisions(text)
       if (!read.ok) return read
       const placed = placeProposals({ proposals, pool, decisions: read.value })

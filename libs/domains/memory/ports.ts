@@ -401,9 +401,11 @@ export type MemoryQuestion = {
   derivedFrom: readonly string[]
   /** The meet of what is in it. */
   trust: Trust
+  /** The process stops: nobody waits for the answer any more. */
+  signal?: AbortSignal
 }
 
 export interface MemoryModel {
-  /** Rejects where the model could not be reached or the run failed: the job is tried again later. */
+  /** Rejects where the model could not be reached, the run failed or was left: the job is tried again later. */
   ask(question: MemoryQuestion): Promise<{ runId: string; text: string }>
 }

@@ -3,11 +3,14 @@ import type { JobQueue } from '#kernel/ports/job-queue'
 import type { OutboxRow, OutboxStore } from '#kernel/ports/outbox'
 import type { UnitOfWork } from '#kernel/ports/unit-of-work'
 
+/** `isLast`: after this one the row is given up. `signal`: the process stops; a handler that then throws hands its row back. */
+export type JobAttempt = { isLast: boolean; signal: AbortSignal }
+
 /**
  * Does the work of one outbox row. It closes the row itself (`outbox.close`) in the transaction that stores its result, so that a job that
  * runs twice stores once; a throw is a failed attempt.
  */
-export type JobHandler = (row: OutboxRow) => Promise<void>
+export type JobHandler = (row: OutboxRow, attempt: JobAttempt) => Promise<void>
 
 const CLAIM_SECONDS = 120
 const SWEEP_MS = 3_000
@@ -28,7 +31,7 @@ export type JobRunnerDeps = {
 export class JobRunner {
   readonly #deps: JobRunnerDeps
   #stop: () => void = () => undefined
-  #stopped = false
+  readonly #stopping = new AbortController()
 
   constructor(deps: JobRunnerDeps) {
     this.#deps = deps
@@ -54,7 +57,7 @@ export class JobRunner {
       this.#sweep()
         .catch((error: unknown) => this.#deps.report(error, 'outbox'))
         .finally(() => {
-          if (!this.#stopped) this.#scheduleSweep(SWEEP_MS)
+          if (!this.#stopping.signal.aborted) this.#scheduleSweep(SWEEP_MS)
         })
     })
   }
@@ -69,18 +72,22 @@ export class JobRunner {
     const row = await outbox.claim(id, CLAIM_SECONDS)
     if (!row) return
     const handler = handlers[row.topic]
+    const { signal } = this.#stopping
+    const isLast = row.attempts >= ATTEMPTS_MAX
     try {
       if (!handler) throw new Error(`there is no handler for ${row.topic}`)
-      await handler(row)
+      await handler(row, { isLast, signal })
     } catch (error) {
+      // Who is told to stop has not failed: the row is the next process's at once, also after its last attempt.
+      if (signal.aborted) return outbox.fail(row.id, 'stopped', 0)
       report(error, row.topic)
       await outbox.fail(row.id, error instanceof Error ? error.name : 'error', 2 ** Math.min(row.attempts, 8))
-      if (row.attempts >= ATTEMPTS_MAX) await outbox.close(row.id, 'given_up')
+      if (isLast) await outbox.close(row.id, 'given_up')
     }
   }
 
   async stop(): Promise<void> {
-    this.#stopped = true
+    this.#stopping.abort()
     this.#stop()
     await this.#deps.queue.close()
   }

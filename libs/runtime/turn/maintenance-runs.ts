@@ -33,6 +33,8 @@ export type MaintenanceRequest = {
   trust: Trust
   /** Tokens kept for the answer. */
   replyTokens: number
+  /** The process stops: the run is left where it stands. */
+  signal?: AbortSignal
 }
 
 /** The run ended without an answer; `code` is its reason, for the record and the next attempt. */
@@ -68,17 +70,22 @@ export class MaintenanceRuns {
     this.#deps = deps
   }
 
-  /** Asks the model once. Throws MaintenanceFailedError. */
+  /** Asks the model once. Throws MaintenanceFailedError, or why the signal was aborted before anything began. */
   async ask(request: MaintenanceRequest): Promise<{ text: string; runId: string }> {
     const { host: deps, holder } = this.#deps
+    request.signal?.throwIfAborted()
     const run = await this.#request(request)
     const claimed = await deps.runs.claimUnseated(run.runId, holder)
     if (!claimed) throw new MaintenanceFailedError(run.runId, 'not_claimed')
     const host = new RunHost({ run: claimed, head: run.head, lastPublicSeq: 1, deps: { ...deps, projector: this.#projector(request) } })
     const stop = this.#keepAlive(host)
+    const drain = (): void => host.drain()
+    request.signal?.addEventListener('abort', drain)
+    if (request.signal?.aborted) drain()
     try {
       await host.drive()
     } finally {
+      request.signal?.removeEventListener('abort', drain)
       stop()
     }
     const ended = await deps.runs.get(run.runId)
