@@ -63,7 +63,10 @@ export async function layFoundation({
   database.onPoolError = (error) => logger.warn({ err: error }, 'an idle database connection broke')
   lifecycle.onClose('database connections', () => database.close())
   lifecycle.addReadiness({ name: 'database', check: async () => void (await database.query('SELECT 1')) })
-  const log = new EventLogRepository(database)
+  const log = new EventLogRepository(database, {
+    onHeld: ({ position, heldMs }) =>
+      logger.warn({ position, heldMs }, 'a transaction that does not end holds back who reads the log in order'),
+  })
   return {
     config,
     version,

@@ -1,7 +1,7 @@
 import { EventRecord } from '#contracts'
 import type { EventType, NewEvent } from '#contracts'
 import { StaleHeadError, StreamQuarantinedError } from '#kernel/ports/event-log'
-import type { EventLog, FencedAppend, StoredEvent } from '#kernel/ports/event-log'
+import type { EventLog, FencedAppend, GlobalCursor, GlobalPage, StoredEvent } from '#kernel/ports/event-log'
 import { chainEvents } from '#kernel/record/chain'
 import type { ChainedEvent, StreamHead } from '#kernel/record/chain'
 import type { Database } from './database.ts'
@@ -11,14 +11,24 @@ export const LEASE_SECONDS = 15
 /** An append leaves a lease alone that lasts this long anyway: the column is indexed, so that each change of it costs every index of the row. */
 const LEASE_KEPT_SECONDS = 12
 
+/** A reader that waits longer than this for one transaction is worth a word (decision 19). */
+const HELD_ALERT_MS = 10_000
+
+/** What holds a reader of the global order back: the position that it stands before, and for how long. */
+export type HeldReader = { position: number; heldMs: number }
+
 type EventRow = { position: number; canonical: string; prev_hash: Uint8Array; hash: Uint8Array }
 
 /** The log in Postgres: `events` and `streams` (decisions 8, 12, 16–18). */
 export class EventLogRepository implements EventLog {
   readonly #database: Database
+  readonly #onHeld: (held: HeldReader) => void
+  #alerted = ''
 
-  constructor(database: Database) {
+  /** `onHeld` is told once of each transaction that holds a reader of the global order back for long. */
+  constructor(database: Database, { onHeld = () => undefined }: { onHeld?: (held: HeldReader) => void } = {}) {
     this.#database = database
+    this.#onHeld = onHeld
   }
 
   async append({
@@ -102,6 +112,49 @@ export class EventLogRepository implements EventLog {
     )
     return rows.map(storedEvent)
   }
+
+  async readGlobal({ after, limit = 1_000 }: { after: GlobalCursor; limit?: number }): Promise<GlobalPage> {
+    const page = await this.#readGlobal(after, limit)
+    // A gap that nobody is about to fill is passed at once: the horizon that was just taken is settled by now.
+    const isFresh = page.events.length === 0 && page.next.horizon !== null && page.next.horizon !== after.horizon
+    return isFresh ? this.#readGlobal(page.next, limit) : page
+  }
+
+  async #readGlobal(after: GlobalCursor, limit: number): Promise<GlobalPage> {
+    const { position, horizon } = after
+    const rows = await this.#database.query<GlobalRow>(readGlobalSql, [
+      position,
+      horizon?.position ?? 0,
+      horizon?.epoch ?? 0,
+      horizon?.xid ?? '0',
+      horizon?.since ?? null,
+      limit,
+    ])
+    const events = rows.flatMap(({ position: at, canonical, prev_hash, hash }) =>
+      at === null || canonical === null || prev_hash === null || hash === null
+        ? []
+        : storedEvent({ position: at, canonical, prev_hash, hash }),
+    )
+    const [first] = rows
+    const isWaiting = horizon !== null && first?.settled !== true
+    const next = { position: events.at(-1)?.position ?? position, horizon: isWaiting ? horizon : (first?.newest ?? null) }
+    const heldMs = isWaiting && events.length === 0 ? Math.max(0, first?.held_ms ?? 0) : 0
+    if (isWaiting && heldMs > HELD_ALERT_MS && this.#alerted !== horizon.xid) {
+      this.#alerted = horizon.xid
+      this.#onHeld({ position, heldMs })
+    }
+    return { events, next, heldMs }
+  }
+}
+
+type GlobalRow = {
+  settled: boolean
+  newest: GlobalCursor['horizon']
+  held_ms: number
+  position: number | null
+  canonical: string | null
+  prev_hash: Uint8Array | null
+  hash: Uint8Array | null
 }
 
 /** Parses a row; the canonical bytes are the truth. */
@@ -177,3 +230,37 @@ WITH allowed AS (
   WHERE (d.run_id IN (SELECT run_id FROM heads)) IS TRUE
 )
 SELECT run_id FROM heads`
+
+/**
+ * One statement, so one snapshot. A row may be delivered when nothing can come before it any more: when it follows on the cursor without
+ * a gap; when it, or a row after it, is of an older epoch; or when it lies within a horizon that is settled, since every transaction that
+ * took a position up to there had its xid before the horizon's. A position's taker has its xid first: no event is inserted whose stream's
+ * head was not moved before in the same transaction.
+ *
+ * `newest` is the horizon to wait for where a gap stops the reader. Its xid is one of our own, taken after the snapshot: the snapshot's
+ * xmax will not do, since transactions that have begun already may lie beyond it.
+ */
+const readGlobalSql = `
+WITH state AS (
+  SELECT i.cluster_epoch AS epoch, clock_timestamp() AS at,
+         $3::integer > 0 AND ($3::integer < i.cluster_epoch OR $4::text::xid8 <= pg_snapshot_xmin(pg_current_snapshot())) AS settled
+  FROM instance i LIMIT 1 -- one row, which the planner does not know
+), page AS (
+  SELECT e.*, row_number() OVER (ORDER BY e.position) AS place
+  FROM (
+    SELECT position, cluster_epoch, canonical, prev_hash, hash FROM events WHERE position > $1::bigint ORDER BY position LIMIT $6
+  ) e
+), old AS (
+  SELECT coalesce(max(p.position), 0) AS position FROM page p, state s WHERE p.cluster_epoch < s.epoch
+), deliverable AS (
+  SELECT p.* FROM page p, state s, old o
+  WHERE p.position = $1::bigint + p.place OR p.position <= o.position OR (s.settled AND p.position <= $2::bigint)
+)
+SELECT s.settled,
+       CASE WHEN (s.settled OR $3::integer = 0) AND (SELECT count(*) FROM page) > (SELECT count(*) FROM deliverable) THEN
+         jsonb_build_object('position', (SELECT max(position) FROM events), 'epoch', s.epoch, 'xid', pg_current_xact_id()::text, 'since', s.at)
+       END AS newest,
+       coalesce(extract(epoch FROM s.at - $5::timestamptz) * 1000, 0)::double precision AS held_ms,
+       d.position, d.canonical, d.prev_hash, d.hash
+FROM state s LEFT JOIN deliverable d ON true
+ORDER BY d.position`

@@ -10,6 +10,18 @@ export type SegmentRow = { run_id: string; ordinal: number; part: number; kind: 
 /** What one run appends under its fence. */
 export type FencedAppend = { runId: string; fence: number; events: readonly ChainedEvent[]; segments: readonly SegmentRow[] }
 
+/**
+ * Where a reader of the global order stands: everything up to `position` was delivered. Plain data, so that a reader may keep it.
+ * `horizon` is what it waits for: every position up to `horizon.position` was taken before the transaction `xid` of the cluster's `epoch`
+ * began, so that none of them can still come once all transactions before `xid` have ended (decision 19).
+ */
+export type GlobalCursor = { position: number; horizon: { position: number; epoch: number; xid: string; since: string } | null }
+
+export const GLOBAL_START: GlobalCursor = { position: 0, horizon: null }
+
+/** `heldMs`: how long a transaction has been holding this reader back; 0 where none does. */
+export type GlobalPage = { events: StoredEvent[]; next: GlobalCursor; heldMs: number }
+
 /** The append-only log of everything (一炁). Both tiers pass one contract suite. */
 export interface EventLog {
   /**
@@ -27,6 +39,12 @@ export interface EventLog {
   head(stream: string): Promise<(StreamHead & { quarantined: boolean }) | null>
   /** Events of a stream after a sequence number, in order. */
   read(stream: string, options: { after?: number; limit?: number; types?: readonly EventType[] }): Promise<StoredEvent[]>
+  /**
+   * Events of all streams in the order of their positions, each once. One that commits late, after others with higher positions, is never
+   * passed over: the reader waits before the gap until no transaction is left that could fill it (case Q4). Go on with `next`, also after
+   * an empty page. A restore raises the epoch, and what was written before it is settled.
+   */
+  readGlobal(options: { after: GlobalCursor; limit?: number }): Promise<GlobalPage>
 }
 
 /** The stream's chain is broken and takes nothing until a person looked at it (decision 18). */
