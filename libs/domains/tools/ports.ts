@@ -1,4 +1,5 @@
-import type { Trust } from '#contracts'
+import type { CapabilityClass, CreateToolSource, Egress, RefusedTool, Trust } from '#contracts'
+import type { JsonObject } from '#kernel/ports/model-gateway'
 
 /** Whose notes, and in which realm: notes of a fiction are never read elsewhere. */
 export type NoteScope = { ownerId: string; characterId: string; realmId: string }
@@ -38,4 +39,83 @@ export interface NoteStore {
   addVersion(scope: NoteScope, next: NewNoteVersion): Promise<void>
   key(ownerId: string, key: string): Promise<NoteKey | null>
   insertKey(row: { ownerId: string; key: string; argumentsHash: string; noteId: string; version: number; at: Date }): Promise<void>
+}
+
+export type SourceKind = 'http' | 'openapi' | 'mcp'
+
+/** A source as it is kept; `settings` is what its kind needs to reach it, without secrets. */
+export type ToolSourceRow = { id: string; owner_id: string; name: string; kind: SourceKind; settings: JsonObject; created_at: Date }
+
+/**
+ * A tool as a source declares it. `floor` is the class that it has at least, `usual` what it has unless the owner says otherwise; `remote`
+ * is what its kind needs to call it.
+ */
+export type ToolDeclaration = {
+  description: string
+  parameters: JsonObject
+  floor: CapabilityClass
+  usual: CapabilityClass
+  egress: Egress
+  price_micros: number | null
+  remote: JsonObject
+}
+
+/** `name` is unique within the source; `version` is the digest of the declaration. */
+export type OfferedTool = { name: string; declaration: ToolDeclaration; version: string }
+
+/** An offered tool and what its owner said to it. */
+export type SourceToolRow = OfferedTool & {
+  source_id: string
+  accepted_version: string | null
+  capability: CapabilityClass | null
+  missing: boolean
+}
+
+/** Header values as they are kept. */
+export type SealedHeaders = { key_id: string; sealed: Uint8Array }
+
+/** Sources and what they offer. Every read is scoped to an owner. */
+export interface ToolSourceStore {
+  /** Makes the writers of an owner's sources wait for each other until the unit of work ends. */
+  lockOwner(ownerId: string): Promise<void>
+  list(ownerId: string): Promise<ToolSourceRow[]>
+  find(ownerId: string, sourceId: string): Promise<ToolSourceRow | null>
+  insert(source: ToolSourceRow, secret: SealedHeaders | null): Promise<void>
+  /** Tombstones the source, takes its headers and every acceptance of its tools. */
+  remove(ownerId: string, sourceId: string, at: Date): Promise<void>
+  headers(ownerId: string, sourceId: string): Promise<SealedHeaders | null>
+  /** Of one source, or of all of an owner, by name. */
+  tools(ownerId: string, sourceId: string | null): Promise<SourceToolRow[]>
+  /** Writes what is offered now: new and changed ones as they are, those left out as missing. Acceptances stay with their versions. */
+  putTools(source: Pick<ToolSourceRow, 'id' | 'owner_id'>, offered: readonly OfferedTool[], at: Date): Promise<void>
+  /** Accepts exactly these versions; every other tool of the source is accepted no longer. */
+  accept(sourceId: string, tools: readonly { name: string; version: string; capability: CapabilityClass | null }[]): Promise<void>
+}
+
+/** What a declaration comes to: how the source is reached, and what it offers. */
+export type DeclaredSource = { kind: SourceKind; settings: JsonObject; offered: OfferedTool[]; refused: RefusedTool[] }
+
+/** Headers in the clear, or why there are none: `lost` means that their key is. */
+export type OpenedHeaders = Readonly<Record<string, string>> | 'lost'
+
+/** The outer side of sources: reads declarations, asks far sides what they offer. */
+export interface SourceReader {
+  /** Reads what the owner declared; asks nobody. Throws LingtaiError validation_failed. */
+  declare(input: CreateToolSource): DeclaredSource
+  /** Asks an MCP server what it offers. Throws LingtaiError unavailable with a code in `data`. */
+  discover(
+    source: ToolSourceRow,
+    headers: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+  ): Promise<Pick<DeclaredSource, 'offered' | 'refused'>>
+  /** Where the source is, for people: an origin or a server's name. */
+  place(source: ToolSourceRow): string
+}
+
+/** Encrypts what is kept encrypted (decision 38). */
+export interface SecretBox {
+  /** `context` names owner and row; the same must be given to open. Throws LingtaiError wrong_state where there is no key. */
+  seal(text: string, context: string): Promise<SealedHeaders>
+  /** Null: the key is lost, or this is not what was sealed. */
+  open(sealed: SealedHeaders, context: string): Promise<string | null>
 }
