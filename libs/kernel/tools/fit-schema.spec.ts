@@ -23,6 +23,7 @@ describe('fitSchema', () => {
     ['open objects', { additionalProperties: { type: 'number' } }, [{ x: 1 }], [{ x: 'y' }]],
     ['inherited names', { properties: {}, additionalProperties: false }, [{}], [{ constructor: 1 }]],
     ['required inherited names', { required: ['toString'] }, [{ toString: 1 }], [{}]],
+    ['names', { propertyNames: { maxLength: 2 } }, [{ ab: 1 }], [{ abc: 1 }]],
     ['items', { items: { type: 'number' }, minItems: 1, maxItems: 2 }, [[1], [1, 2]], [[], ['x'], [1, 2, 3]]],
     ['tuples', { prefixItems: [{ type: 'string' }], items: false }, [['x'], []], [['x', 1], [1]]],
     ['unique items', { uniqueItems: true }, [[1, 2]], [[1, 1]]],
@@ -102,7 +103,7 @@ describe('schemaProblem', () => {
     [{ additionalProperties: { $ref: 'https://example.com/' } }, 'a reference to elsewhere'],
     [{ items: 'text' }, 'a part is no schema'],
     [{ items: [{ unevaluatedItems: false }] }, 'the keyword unevaluatedItems'],
-    [{ not: { propertyNames: {} } }, 'the keyword propertyNames'],
+    [{ not: { dependentSchemas: {} } }, 'the keyword dependentSchemas'],
   ])('%j', (schema, problem) => {
     expect(schemaProblem(schema)).toBe(problem)
   })

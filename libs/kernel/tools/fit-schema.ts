@@ -11,7 +11,7 @@ const MAX_FAULTS = 8
 
 /** Keywords that say nothing about a value, or that only a promise of the far side could hold. */
 const supported: ReadonlySet<string> = new Set(
-  `$ref $defs definitions type enum const anyOf oneOf allOf not properties required additionalProperties minProperties maxProperties items prefixItems
+  `$ref $defs definitions type enum const anyOf oneOf allOf not properties required additionalProperties minProperties maxProperties propertyNames items prefixItems
    minItems maxItems uniqueItems minLength maxLength minimum maximum exclusiveMinimum exclusiveMaximum multipleOf
    $schema $id $comment title description default examples example deprecated readOnly writeOnly format pattern nullable
    contentEncoding contentMediaType externalDocs xml discriminator`.split(/\s+/),
@@ -49,7 +49,8 @@ export function schemaProblem(schema: JsonObject): string | null {
     for (const keyword of ['anyOf', 'oneOf', 'allOf', 'prefixItems']) left.push(...listOf(part[keyword]))
     for (const keyword of ['properties', '$defs', 'definitions'])
       left.push(...(isObject(part[keyword]) ? Object.values(part[keyword]) : []))
-    for (const keyword of ['additionalProperties', 'not'] as const) if (part[keyword] !== undefined) left.push(part[keyword])
+    for (const keyword of ['additionalProperties', 'propertyNames', 'not'] as const)
+      if (part[keyword] !== undefined) left.push(part[keyword])
     const { items } = part
     if (items !== undefined) left.push(...(Array.isArray(items) ? items : [items]))
   }
@@ -169,6 +170,8 @@ class Check {
     const names = Object.keys(value)
     if (!within(names.length, schema['minProperties'], schema['maxProperties'])) return this.#no(where, 'another number of members')
     let fits = true
+    if (schema['propertyNames'] !== undefined)
+      for (const name of names) fits = this.at(schema['propertyNames'], name, member(where, name)) && fits
     for (const name of listOf(schema['required'])) {
       if (typeof name === 'string' && !Object.hasOwn(value, name)) fits = this.#no(member(where, name), 'a value')
     }

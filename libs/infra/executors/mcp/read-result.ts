@@ -1,0 +1,23 @@
+import type { McpResult } from './mcp-session.ts'
+
+const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** A result as text: texts as they are, everything else by what it is. */
+export function readResult({ content, structured }: McpResult): string {
+  const texts = content.map(textOf).filter((text) => text !== '')
+  if (texts.length === 0 && structured !== undefined) return JSON.stringify(structured)
+  return texts.join('\n')
+}
+
+function textOf(part: unknown): string {
+  if (!isObject(part)) return ''
+  const { type, text, mimeType, resource, uri, data } = part
+  if (type === 'text' && typeof text === 'string') return text
+  if (type === 'resource' && isObject(resource)) {
+    return typeof resource['text'] === 'string'
+      ? resource['text']
+      : `(${String(resource['mimeType'] ?? 'bytes')} at ${String(resource['uri'])}, not read)`
+  }
+  if (type === 'resource_link') return `(see ${String(uri)})`
+  return `(${typeof mimeType === 'string' ? mimeType : String(type)}${typeof data === 'string' ? `, ${data.length} characters` : ''}, not read)`
+}
