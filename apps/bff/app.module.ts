@@ -1,6 +1,9 @@
 import { Module } from '@nestjs/common'
 import type { DynamicModule, Type, ValueProvider } from '@nestjs/common'
 import { CharactersService } from '#domains/characters/characters.service'
+import { ApprovalsService } from '#domains/actions/approvals.service'
+import { EffectsService } from '#domains/actions/effects.service'
+import { GrantsService } from '#domains/actions/grants.service'
 import { AuditService } from '#domains/governance/audit.service'
 import { KillSwitchService } from '#domains/governance/kill-switch.service'
 import { OwnersService } from '#domains/identity/owners.service'
@@ -18,6 +21,7 @@ import { RunService } from '#domains/runs/run.service'
 import { LorebooksService } from '#domains/worlds/lorebooks.service'
 import { RealmsService } from '#domains/worlds/realms.service'
 import { UserPersonasService } from '#domains/worlds/user-personas.service'
+import { ActionsController } from './actions/actions.controller.ts'
 import { AdminRunsController } from './admin/admin-runs.controller.ts'
 import { GovernanceController } from './admin/governance.controller.ts'
 import { CharactersController } from './characters/characters.controller.ts'
@@ -50,6 +54,7 @@ const apiControllers: Type<object>[] = [
   NodesController,
   RunsController,
   MemoriesController,
+  ActionsController,
   GovernanceController,
   AdminRunsController,
   DocsController,
@@ -79,6 +84,9 @@ function providersOf(system: System, document: ApiDocument): ValueProvider<unkno
     [ReplayService, conversation.replays],
     [MemoryService, system.memory.memories],
     [RecallService, system.memory.recalls],
+    [ApprovalsService, conversation.actions.approvals],
+    [EffectsService, conversation.actions.effects],
+    [GrantsService, conversation.actions.grants],
     [AdminRuns, conversation.adminRuns],
     [VerifyService, conversation.verify],
     [KillSwitchService, governance.killSwitch],

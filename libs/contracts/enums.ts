@@ -43,6 +43,10 @@ export const InterruptReason = z.enum([
 ])
 export type InterruptReason = z.infer<typeof InterruptReason>
 
+/** What a suspended run waits for (spec/2, table of outcomes). */
+export const SuspendReason = z.enum(['waiting_for_approval', 'waiting_for_effect', 'waiting_for_user', 'reconcile_required'])
+export type SuspendReason = z.infer<typeof SuspendReason>
+
 /** Why a run failed; never resumable. */
 export const FailCode = z.enum(['harness_error', 'rebuild_mismatch', 'context_overflow', 'forbidden', 'upgraded', 'stuck', 'killed'])
 export type FailCode = z.infer<typeof FailCode>

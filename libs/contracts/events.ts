@@ -16,10 +16,12 @@ import {
   NodeKind,
   NodeRole,
   RunKind,
+  SuspendReason,
   Trust,
 } from './enums.ts'
 import type { Visibility } from './enums.ts'
 import { Digest, Id, Instant, Slug } from './ids.ts'
+import { AdmissionFacts, AdmissionReason, CapabilityClass, Consequence, Constraint, PermissionMode, Verdict } from './tools.ts'
 
 /** One protocol version per run, never negotiated (K7). */
 export const PROTOCOL_VERSION = 1
@@ -30,6 +32,8 @@ const count = z.int().min(0)
 export const ContextPiece = z.discriminatedUnion('kind', [
   /** A stored text sent as it is: one message. */
   z.object({ kind: z.literal('content'), role: MessageRole, content_id: Id, digest: Digest }),
+  /** A stored JSON object that is one whole message: tool calls, and what came of them. */
+  z.object({ kind: z.literal('message'), role: MessageRole, content_id: Id, digest: Digest }),
   /** Consecutive nodes of the path, oldest first, one message per non-empty part; at most one piece per gap between in-chat entities. */
   z.object({ kind: z.literal('path'), from_node_id: Id, to_node_id: Id, nodes: count, digest: Digest }),
 ])
@@ -167,6 +171,8 @@ const definitions = {
       prompt_tokens: count,
       completion_tokens: count,
       estimated: z.boolean(),
+      /** Complete tool calls that came with it; absent for none. */
+      tool_calls: count.optional(),
     }),
   },
   'llm.failed': {
@@ -214,12 +220,17 @@ const definitions = {
     stream: 'run',
     payload: z.object({ code: FailCode, rule: ForbiddenRule.nullable(), candidate_id: Id.nullable(), ...runEnd }),
   },
-  'budget.reserved': { version: 1, visibility: 'internal', stream: 'run', payload: z.object({ effect_id: Id, tokens: count }) },
+  'budget.reserved': {
+    version: 1,
+    visibility: 'internal',
+    stream: 'run',
+    payload: z.object({ effect_id: Id, tokens: count, cost_micros: count.optional() }),
+  },
   'budget.settled': {
     version: 1,
     visibility: 'internal',
     stream: 'run',
-    payload: z.object({ effect_id: Id, tokens: count, estimated: z.boolean() }),
+    payload: z.object({ effect_id: Id, tokens: count, cost_micros: count.optional(), estimated: z.boolean() }),
   },
   'budget.exhausted': {
     version: 1,
@@ -233,9 +244,13 @@ const definitions = {
     stream: 'run',
     payload: z.object({
       gate: Slug,
-      verdict: z.enum(['autonomous', 'rule_bound', 'ask', 'forbidden']),
+      verdict: Verdict,
       rule: ForbiddenRule.nullable(),
       policy_version: z.int(),
+      /** Of an admission: the action judged, why, and everything that the verdict was a function of (K2). */
+      action_id: Id.optional(),
+      reason: AdmissionReason.optional(),
+      facts: AdmissionFacts.optional(),
     }),
   },
   'command.accepted': { version: 1, visibility: 'internal', stream: 'run', reserved: true, payload: z.object({ tag: Slug }) },
@@ -399,6 +414,26 @@ const definitions = {
   },
   'token.issued': { version: 1, visibility: 'audit', stream: 'admin', payload: z.object({ token_id: Id, owner_id: Id }) },
   'token.revoked': { version: 1, visibility: 'audit', stream: 'admin', payload: z.object({ token_id: Id, owner_id: Id }) },
+  'tool_source.added': {
+    version: 1,
+    visibility: 'audit',
+    stream: 'admin',
+    payload: z.object({ source_id: Id, kind: z.enum(['http', 'openapi', 'mcp']), offered: count }),
+  },
+  'tool_source.accepted': {
+    version: 1,
+    visibility: 'audit',
+    stream: 'admin',
+    payload: z.object({ source_id: Id, tools: z.array(z.object({ name: Slug, version: Digest, capability: CapabilityClass })) }),
+  },
+  /** Seen to offer other tools than before; `lost` had been accepted and are tools no longer. */
+  'tool_source.changed': {
+    version: 1,
+    visibility: 'audit',
+    stream: 'admin',
+    payload: z.object({ source_id: Id, changed: count, lost: count }),
+  },
+  'tool_source.removed': { version: 1, visibility: 'audit', stream: 'admin', payload: z.object({ source_id: Id }) },
   'session.opened': { version: 1, visibility: 'audit', stream: 'admin', payload: z.object({ session_id: Id, owner_id: Id }) },
   'content.read_by_admin': {
     version: 1,
@@ -418,21 +453,13 @@ const definitions = {
     stream: 'admin',
     payload: z.object({ scope: z.enum(['global', 'owner', 'character']), scope_id: Id, by: Id }),
   },
-  'content.erased': { version: 1, visibility: 'audit', stream: 'admin', payload: z.object({ content_id: Id, cause: Slug }) },
-  // named by the design, written by later work
-  'run.suspended': {
+  /** Everything was read from an archive; what its ledger says was erased since, is (decision 6). */
+  'archive.restored': {
     version: 1,
-    visibility: 'public',
-    stream: 'run',
-    reserved: true,
-    payload: z.object({ reason: Slug, checkpoint_id: Id }),
+    visibility: 'audit',
+    stream: 'admin',
+    payload: z.object({ archive_digest: Digest, from_epoch: z.int().min(1), to_epoch: z.int().min(2), erased: count }),
   },
-  'tool.pre_execute': {
-    version: 1,
-    visibility: 'internal',
-    stream: 'run',
-    reserved: true,
-    payload: z.object({ effect_id: Id, tool: Slug }),
   /** A signed statement of all heads; it covers this event too (decision 18). `key`: digest of the public key. */
   'anchor.signed': {
     version: 1,
@@ -440,19 +467,106 @@ const definitions = {
     stream: 'admin',
     payload: z.object({ anchor: z.int().min(1), previous_hash: Digest, key: Digest }),
   },
+  'content.erased': { version: 1, visibility: 'audit', stream: 'admin', payload: z.object({ content_id: Id, cause: Slug }) },
+  // named by the design, written by later work
+  'run.suspended': {
+    version: 1,
+    visibility: 'public',
+    stream: 'run',
+    payload: z.object({ reason: SuspendReason, checkpoint_id: Id }),
   },
-  'effect.intent': { version: 1, visibility: 'internal', stream: 'run', reserved: true, payload: z.object({ effect_id: Id, tool: Slug }) },
-  'tool.done': { version: 1, visibility: 'internal', stream: 'run', reserved: true, payload: z.object({ effect_id: Id }) },
-  'effect.done': { version: 1, visibility: 'internal', stream: 'run', reserved: true, payload: z.object({ effect_id: Id }) },
-  'effect.failed': { version: 1, visibility: 'internal', stream: 'run', reserved: true, payload: z.object({ effect_id: Id, code: Slug }) },
-  'effect.unknown': { version: 1, visibility: 'internal', stream: 'run', reserved: true, payload: z.object({ effect_id: Id, code: Slug }) },
-  'effect.reconciled': { version: 1, visibility: 'audit', stream: 'run', reserved: true, payload: z.object({ effect_id: Id }) },
+  'run.resumed': { version: 1, visibility: 'public', stream: 'run', payload: z.object({ fence: z.int().min(1), checkpoint_id: Id }) },
+  /** What the model proposed, before anybody judged it. */
+  'tool.pre_execute': {
+    version: 1,
+    visibility: 'internal',
+    stream: 'run',
+    payload: z.object({ action_id: Id, tool: Slug, turn: z.int().min(1), content_id: Id, after_segments: count }),
+  },
+  'approval.requested': {
+    version: 1,
+    visibility: 'public',
+    stream: 'run',
+    payload: z.object({ approval_id: Id, action_id: Id, tool: Slug, capability: CapabilityClass, expires_at: Instant }),
+  },
+  'approval.decided': {
+    version: 1,
+    visibility: 'audit',
+    stream: 'confirmation',
+    payload: z.object({
+      approval_id: Id,
+      run_id: Id,
+      action_id: Id,
+      decision: z.enum(['approved', 'refused', 'expired', 'revoked']),
+      by: Id.nullable(),
+    }),
+  },
+  'reconciliation.decided': {
+    version: 1,
+    visibility: 'audit',
+    stream: 'confirmation',
+    payload: z.object({ effect_id: Id, run_id: Id, as: z.enum(['done', 'failed']), by: Id }),
+  },
+  'grant.changed': {
+    version: 1,
+    visibility: 'audit',
+    stream: 'confirmation',
+    payload: z.object({
+      scope: z.enum(['owner', 'character', 'tree']),
+      scope_id: Id,
+      version: z.int().min(1),
+      mode: PermissionMode,
+      by: Id,
+    }),
+  },
+  /** Write-ahead: durable before anything is sent (K3). */
+  'effect.intent': {
+    version: 1,
+    visibility: 'internal',
+    stream: 'run',
+    payload: z.object({
+      effect_id: Id,
+      action_id: Id,
+      tool: Slug,
+      capability: CapabilityClass,
+      consequence: Consequence,
+      constraints: z.array(Constraint),
+      /** The question that was answered with yes for it, and is used up by it. */
+      approval_id: Id.nullable(),
+      content_id: Id,
+      arguments_hash: Digest,
+    }),
+  },
+  'tool.done': { version: 1, visibility: 'internal', stream: 'run', payload: z.object({ effect_id: Id, content_id: Id.nullable() }) },
+  'effect.done': {
+    version: 1,
+    visibility: 'internal',
+    stream: 'run',
+    reserved: true,
+    payload: z.object({ effect_id: Id, content_id: Id.nullable() }),
+  },
+  'effect.failed': { version: 1, visibility: 'internal', stream: 'run', payload: z.object({ effect_id: Id, code: Slug }) },
+  'effect.unknown': { version: 1, visibility: 'internal', stream: 'run', payload: z.object({ effect_id: Id, code: Slug }) },
+  'effect.reconciled': {
+    version: 1,
+    visibility: 'audit',
+    stream: 'run',
+    payload: z.object({ effect_id: Id, as: z.enum(['done', 'failed', 'abandoned']), by: z.enum(['target', 'person', 'kernel']) }),
+  },
+  /** What the loop saw of an action: attested and scrubbed, or the reason why there is nothing to see. */
   'tool.executed': {
     version: 1,
     visibility: 'public',
     stream: 'run',
-    reserved: true,
-    payload: z.object({ effect_id: Id, content_id: Id }),
+    payload: z.object({
+      action_id: Id,
+      tool: Slug,
+      status: z.enum(['done', 'failed', 'denied', 'unknown']),
+      reason: Slug.nullable(),
+      content_id: Id.nullable(),
+      trust: Trust,
+      after_segments: count,
+    }),
   },
   'compaction.started': {
     version: 1,
@@ -468,7 +582,7 @@ const definitions = {
 export type EventDefinition = {
   version: number
   visibility: Visibility
-  stream: 'run' | 'tree' | 'character' | 'memory' | 'admin'
+  stream: 'run' | 'tree' | 'character' | 'memory' | 'confirmation' | 'admin'
   reserved?: boolean
   payload: z.ZodObject
 }

@@ -18,13 +18,17 @@ import { PersonaRepository } from '#infra/prisma/persona.repository'
 import { ProfileRepository } from '#infra/prisma/profile.repository'
 import { RunRepository } from '#infra/prisma/run.repository'
 import { TreeRepository } from '#infra/prisma/tree.repository'
+import type { ToolCatalogue } from '#kernel/ports/effect-target'
 import { SeatKeeper } from '#runtime/seat/seat-keeper'
 import { RunContextProjector } from '#runtime/turn/context-projector'
 import { RunAppender } from '#runtime/turn/run-appender'
 import { MaintenanceRuns } from '#runtime/turn/maintenance-runs'
 import { RequestBuilder } from '#runtime/turn/request-builder'
 import { RunSealer } from '#runtime/turn/run-sealer'
+import { RunSuspender } from '#runtime/turn/run-suspender'
 import { RunStreams } from '../runs/run-streams.ts'
+import { composeActionDeps, composeActions } from './compose-actions.ts'
+import type { Actions } from './compose-actions.ts'
 import type { Model } from './compose-model.ts'
 import type { Transport } from './compose-transport.ts'
 import type { Foundation } from './foundation.ts'
@@ -44,12 +48,13 @@ export type Conversation = {
   treeStore: TreeRepository
   sources: TreeContextSources
   projector: RunContextProjector
+  actions: Actions
 }
 
 /** Trees, runs and the seat: the walk of a turn, put together (spec/1). */
 export function composeConversation(
   foundation: Foundation,
-  parts: { transport: Transport; model: Model; recall: MemoryRecall; canon: CanonListener; verify: VerifyService },
+  parts: { transport: Transport; model: Model; recall: MemoryRecall; canon: CanonListener; verify: VerifyService; tools: ToolCatalogue },
 ): Conversation {
   const { config, database, log, contents, clock, ids, scheduler, lifecycle, logger } = foundation
   const { transport, model } = parts
@@ -58,7 +63,7 @@ export function composeConversation(
   const runs = new RunRepository(database)
   const personas = new PersonaReader({ versions: new PersonaRepository(database), contents })
   const profiles = new ProfileRepository({ database, ids })
-  const views = new NodeViews({ trees, runs })
+  const views = new NodeViews({ trees, runs, log, contents })
   const invariants = new InvariantRecord({ unitOfWork: database, log, clock })
   const sources = new TreeContextSources({ trees, personas, memories: parts.recall })
   const sprouts = new TreeSproutKeeper({ trees, log, clock })
@@ -73,6 +78,7 @@ export function composeConversation(
   })
   // One boot is one holder; on the light tier a run of any other boot is known to be dead (decision 4).
   const boot = `${hostname().slice(0, 40)}:${process.pid}:${ids.next()}`
+  const actionDeps = composeActionDeps(foundation, { catalogue: parts.tools, holder: boot })
   const hostDeps = {
     unitOfWork: database,
     log,
@@ -80,7 +86,9 @@ export function composeConversation(
     contents,
     sprouts,
     appender: new RunAppender(log),
-    sealer: new RunSealer({ unitOfWork: database, log, runs, contents, sprouts, clock }),
+    sealer: new RunSealer({ unitOfWork: database, log, runs, contents, sprouts, actions: actionDeps, clock }),
+    suspender: new RunSuspender({ unitOfWork: database, log, runs, contents, actions: actionDeps, clock }),
+    actions: actionDeps,
     projector,
     gateway: model.gateway,
     quirks: model.quirks,
@@ -135,5 +143,6 @@ export function composeConversation(
     treeStore: trees,
     sources,
     projector,
+    actions: composeActions(foundation, { deps: actionDeps, runs, trees, wake: (run) => seat.announce(run.character_id) }),
   }
 }

@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import type { OwnerView, SessionView } from '#contracts'
 import { demoCardSource } from '#domains/characters/demo-card'
 import type { Config } from '#infra/config/config'
+import { JoinedCatalogue } from '#infra/executors/catalogue'
 import { IdempotencyRepository } from '#infra/prisma/idempotency.repository'
 import type { ToolCatalogue } from '#kernel/ports/effect-target'
 import { Idempotency } from '../http/idempotency.ts'
@@ -70,7 +71,15 @@ export async function composeSystem({
     const model = await composeModel(foundation)
     const memory = await composeMemory(foundation, transport)
     const tools = composeTools(foundation, memory)
-    const conversation = composeConversation(foundation, { transport, model, recall: memory.recall, canon: memory.canon, verify: record.verify })
+    const catalogue = overrides.tools ? new JoinedCatalogue({ builtin: [], others: [overrides.tools, tools.catalogue] }) : tools.catalogue
+    const conversation = composeConversation(foundation, {
+      transport,
+      model,
+      recall: memory.recall,
+      canon: memory.canon,
+      verify: record.verify,
+      tools: catalogue,
+    })
     memory.connect(conversation.maintenance)
     const idempotency = new Idempotency({ unit: database, store: new IdempotencyRepository(database), clock, ids })
     lifecycle.addWork(
@@ -95,7 +104,7 @@ export async function composeSystem({
       conversation,
       record,
       memory,
-      tools: tools.catalogue,
+      tools: catalogue,
       close: () => lifecycle.close(),
     }
   } catch (error) {

@@ -7,6 +7,7 @@ import { ContentRepository } from '#infra/prisma/content.repository'
 import { EventLogRepository } from '#infra/prisma/event-log.repository'
 import { SystemIds, systemClock, systemScheduler } from '#infra/system/clock'
 import type { Clock, Ids, Scheduler } from '#kernel/ports/clock'
+import type { ToolCatalogue } from '#kernel/ports/effect-target'
 import { Lifecycle } from './lifecycle.ts'
 import { openDatabase } from './open-database.ts'
 import type { LightDatabase } from '#infra/pglite/light-database'
@@ -21,6 +22,8 @@ export type Overrides = {
   connection?: pg.PoolConfig
   /** Keeps systems on one Redis apart. */
   redisPrefix?: string
+  /** Tools beside the instance's own. */
+  tools?: ToolCatalogue
 }
 
 /** What every part stands on. */

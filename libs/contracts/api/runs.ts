@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { RecordedEntity } from '../events.ts'
-import { InterruptReason, MessageRole, RunKind, RunState, Trust } from '../enums.ts'
+import { InterruptReason, MessageRole, RunKind, RunState, SuspendReason, Trust } from '../enums.ts'
 import { Id } from '../ids.ts'
 import { MessageText, PageQuery, pageOf } from './common.ts'
 
@@ -58,6 +58,20 @@ export const RunStreamEvent = z
     }),
     z.object({ ...base, type: z.literal('steer.received'), command_id: Id, text: z.string().nullable(), used: z.boolean() }),
     z.object({ ...base, type: z.literal('turn.finished'), turn: z.int() }),
+    /** What came of one action; `text`: the observation as JSON, null where there is none or it is erased. */
+    z.object({
+      ...base,
+      type: z.literal('tool.executed'),
+      action_id: Id,
+      tool: z.string(),
+      status: z.enum(['done', 'failed', 'denied', 'unknown']),
+      reason: z.string().nullable(),
+      text: z.string().nullable(),
+    }),
+    z.object({ ...base, type: z.literal('approval.requested'), approval_id: Id, action_id: Id, tool: z.string(), expires_at: z.string() }),
+    /** Not an end: the stream goes on when the run does. */
+    z.object({ ...base, type: z.literal('run.suspended'), reason: SuspendReason }),
+    z.object({ ...base, type: z.literal('run.resumed') }),
     z.object({ ...base, type: z.literal('run.finished'), ...end }),
     z.object({ ...base, type: z.literal('run.interrupted'), reason: InterruptReason, code: z.string().nullable(), ...end }),
     z.object({ ...base, type: z.literal('run.failed'), code: z.string(), ...end }),

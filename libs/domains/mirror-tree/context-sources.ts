@@ -130,6 +130,7 @@ function sourceNode(node: PathNode): SourceNode {
     content_id: node.content_id,
     digest,
     trust: node.trust,
+    isGreeting: node.depth === 1 && node.author === 'character' && node.run_id === null,
     partial: node.partial,
     deleted: node.deleted || node.body === null,
   }

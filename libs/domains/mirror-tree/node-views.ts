@@ -1,6 +1,9 @@
 import type { CanonizationView, CitationView, NodeView, TreeView } from '#contracts'
 import type { RunStore } from '#kernel/ports/run-store'
+import type { ContentStore } from '#kernel/ports/content-store'
+import type { EventLog } from '#kernel/ports/event-log'
 import { foldAnswer } from '#runtime/turn/fold-answer'
+import { insertsOf, insertTypes } from '#runtime/turn/inserts'
 import { partsOf, textOf } from '#kernel/record/content-parts'
 import type { CanonizationRow, CitationRow, PathNode, TreeRow, TreeStore } from './ports.ts'
 
@@ -8,10 +11,14 @@ import type { CanonizationRow, CitationRow, PathNode, TreeRow, TreeStore } from 
 export class NodeViews {
   readonly #trees: TreeStore
   readonly #runs: RunStore
+  readonly #log: EventLog
+  readonly #contents: ContentStore
 
-  constructor({ trees, runs }: { trees: TreeStore; runs: RunStore }) {
+  constructor({ trees, runs, log, contents }: { trees: TreeStore; runs: RunStore; log: EventLog; contents: ContentStore }) {
     this.#trees = trees
     this.#runs = runs
+    this.#log = log
+    this.#contents = contents
   }
 
   async tree(tree: TreeRow): Promise<TreeView> {
@@ -76,20 +83,12 @@ export class NodeViews {
   async #sproutParts(node: PathNode): Promise<NodeView['parts']> {
     if (node.run_id === null) return []
     const segments = await this.#runs.segments(node.run_id)
-    const used = await this.#runs.usedSteers(node.run_id)
-    const said = new Set(segments.map((segment) => segment.part))
-    // An interjection is a part of its own: it stands where the parts of the segments leave a number out.
-    const places = Array.from({ length: said.size + used.length }, (_, part) => part).filter((part) => !said.has(part))
-    const steers = used.map((steer, index) => {
-      const place = places[index] ?? Infinity
-      return {
-        content_id: steer.content_id,
-        digest: '',
-        text: steer.text ?? '',
-        after_segments: segments.filter((segment) => segment.part < place).length,
-      }
-    })
-    return partsOf(foldAnswer(segments, steers))
+    const records = await this.#log.read(`run:${node.run_id}`, { types: insertTypes })
+    const inserts = await insertsOf(
+      records.map(({ record }) => record),
+      this.#contents,
+    )
+    return partsOf(foldAnswer(segments, inserts))
   }
 }
 

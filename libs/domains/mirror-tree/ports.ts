@@ -93,7 +93,8 @@ export interface TreeStore {
 
   /** Inserts with the tree's next sequence number and answers it. The tree must be locked. */
   insertNode(node: NewNode): Promise<number>
-  sealNode(node: { id: string; content_id: string; partial: boolean }): Promise<void>
+  /** `trust` only ever lowers what the sprout was opened with; null leaves it. */
+  sealNode(node: { id: string; content_id: string; partial: boolean; trust: Trust | null }): Promise<void>
   /** Each of them must not be a tombstone yet. */
   tombstoneNodes(nodeIds: readonly string[]): Promise<void>
   node(ownerId: string, nodeId: string): Promise<PathNode | null>

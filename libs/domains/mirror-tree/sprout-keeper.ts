@@ -73,12 +73,12 @@ export class TreeSproutKeeper implements SproutKeeper {
     })
   }
 
-  async seal({ run, contentId, partial }: { run: RunRow; contentId: string; partial: boolean }): Promise<void> {
+  async seal({ run, contentId, partial, trust }: Parameters<SproutKeeper['seal']>[0]): Promise<void> {
     if (run.tree_id === null) return
     const { treeId, questionId, candidateId } = placeOf(run)
     const tree = await this.#trees.lock(run.owner_id, treeId)
     if (!tree) throw new MissingPlaceError(run.id)
-    await this.#trees.sealNode({ id: candidateId, content_id: contentId, partial })
+    await this.#trees.sealNode({ id: candidateId, content_id: contentId, partial, trust })
     // A broken chain takes nothing more (decision 18); the sprout is closed all the same, since nobody will ever go on with it (case Q7).
     if ((await this.#log.head(`tree:${treeId}`))?.quarantined) return
     // The head waits at the question until its answer is there; somebody who went elsewhere meanwhile stays there.

@@ -1,4 +1,4 @@
-import type { EventRecord, RunStreamEvent } from '#contracts'
+import type { EventRecord, EventType, RunStreamEvent } from '#contracts'
 import { eventDictionary, EventTypeName } from '#contracts'
 import type { ContentStore } from '#kernel/ports/content-store'
 import type { EventLog } from '#kernel/ports/event-log'
@@ -52,10 +52,9 @@ export class RunStreamReader {
   }
 
   async #texts(run: RunRow, records: readonly EventRecord[]) {
-    if (!records.some((record) => record.type === 'llm.delta' || record.type === 'steer.received'))
-      return { segment: nothing, steer: () => null }
-    const steerIds = records.flatMap((record) => (record.type === 'steer.received' ? [String(record.payload['content_id'])] : []))
-    const contents = await this.#contents.get([...steerIds, ...(run.candidate_id === null ? [] : [run.candidate_id])])
+    if (!records.some((record) => withText.has(record.type))) return { segment: nothing, content: () => null }
+    const ownIds = records.flatMap(({ payload }) => (typeof payload['content_id'] === 'string' ? [payload['content_id']] : []))
+    const contents = await this.#contents.get([...ownIds, ...(run.candidate_id === null ? [] : [run.candidate_id])])
     const answer = run.candidate_id === null ? undefined : contents.get(run.candidate_id)
     const living = answer ? [] : await this.#runs.segments(run.id)
     // Between the two reads the answer may have been folded: then its content is there now.
@@ -72,10 +71,13 @@ export class RunStreamReader {
         const kind = part.kind === 'reasoning' ? ('reasoning' as const) : ('text' as const)
         return { kind, part: range.part, text: folded.body.slice(range.from, range.to) }
       },
-      steer: (contentId: string) => contents.get(contentId)?.body ?? null,
+      content: (contentId: string) => contents.get(contentId)?.body ?? null,
     }
   }
 }
+
+/** Public events whose text lies in contents. */
+const withText: ReadonlySet<EventType> = new Set<EventType>(['llm.delta', 'steer.received', 'tool.executed'])
 
 function nothing(): { kind: 'text'; part: number; text: null } {
   return { kind: 'text', part: 0, text: null }

@@ -22,7 +22,7 @@ export type RunServiceDeps = {
   fanout: Fanout
   trees: TreeTitles
   ids: Ids
-  /** Ends a run that still waits in the queue; false when it has the seat by now. */
+  /** Ends a run that waits, in the queue or for a person; false when it has the seat by now. */
   endQueued(run: RunRow): Promise<boolean>
 }
 
@@ -96,7 +96,9 @@ export class RunService {
       return id
     })
     const run = await this.row(ownerId, runId)
-    if (run.state === 'queued') await endQueued(run)
+    // What went out and never answered keeps the run: it is cancelled when that is known, and not said to be before (case E12).
+    const waits = run.state === 'queued' || (run.state === 'suspended' && run.reason !== 'reconcile_required')
+    if (waits) await endQueued(run)
     return { command_id: commandId, run: await this.get(ownerId, runId) }
   }
 

@@ -80,6 +80,13 @@ export class ApprovalRepository implements ApprovalStore {
     return rows === 1
   }
 
+  async revokeOf(runId: string, at: Date): Promise<void> {
+    await this.#database.execute(
+      `UPDATE approvals SET state = 'revoked', decided_at = coalesce(decided_at, $2) WHERE run_id = $1::uuid AND state IN ('pending', 'approved')`,
+      [runId, at],
+    )
+  }
+
   async due(now: Date, limit: number): Promise<ApprovalRow[]> {
     return this.#database.query<ApprovalRow>(
       `SELECT ${columns} FROM approvals WHERE state = 'pending' AND expires_at <= $1 ORDER BY expires_at LIMIT $2`,

@@ -7,7 +7,7 @@ import { LEASE_SECONDS } from './event-log.repository.ts'
 import { RowCountError } from './tree.repository.ts'
 
 const columns = `r.id, r.owner_id, r.kind, r.seated, r.character_id, r.tree_id, r.question_id, r.candidate_id, r.state, r.reason, r.ticket,
-  r.queue_expires_at, r.fence, r.holder, r.persona_version_id, r.trace_id, r.settings, r.requested_at, r.started_at, r.ended_at`
+  r.queue_expires_at, r.fence, r.holder, r.persona_version_id, r.profile_version_id, r.trace_id, r.settings, r.requested_at, r.started_at, r.ended_at`
 const lease = `clock_timestamp() + interval '${LEASE_SECONDS} seconds'`
 
 /** Runs in Postgres: seat, queue, fence, lease and commands (decisions 16, 22, 23). */
@@ -179,7 +179,7 @@ export class RunRepository implements RunStore {
         'SELECT 1 FROM seats s WHERE s.character_id = (SELECT r.character_id FROM runs r WHERE r.id = $1::uuid) FOR UPDATE',
         [runId],
       )
-      return this.#take(runId, `r.state = 'queued'`, [], holder)
+      return this.#take(runId, `r.state IN ('queued', 'suspended')`, [], holder)
     })
   }
 
@@ -241,15 +241,45 @@ export class RunRepository implements RunStore {
   async end(run: Parameters<RunStore['end']>[0]): Promise<boolean> {
     const rows = await this.#database.execute(
       `UPDATE runs SET state = $3, reason = $4, ended_at = clock_timestamp(), lease_until = NULL
-       WHERE id = $1::uuid AND fence = $2 AND state IN ('queued', 'running')`,
+       WHERE id = $1::uuid AND fence = $2 AND state IN ('queued', 'running', 'suspended')`,
       [run.id, run.fence, run.state, run.reason],
     )
     return rows === 1
   }
 
+  async suspend(run: Parameters<RunStore['suspend']>[0]): Promise<boolean> {
+    const rows = await this.#database.execute(
+      `UPDATE runs SET state = 'suspended', reason = $3, holder = NULL, lease_until = NULL, queue_expires_at = NULL
+       WHERE id = $1::uuid AND fence = $2 AND state = 'running'`,
+      [run.id, run.fence, run.reason],
+    )
+    return rows === 1
+  }
+
+  async requeue(runId: string): Promise<boolean> {
+    // The seat's row first, as claimNext locks them. A run without a seat has no line to stand in.
+    const [seat] = await this.#database.query<{ ticket: number }>(
+      `UPDATE seats s SET first_ticket = first_ticket - 1 FROM runs r
+       WHERE r.id = $1::uuid AND r.seated AND r.state = 'suspended' AND s.character_id = r.character_id RETURNING s.first_ticket AS ticket`,
+      [runId],
+    )
+    const rows = await this.#database.execute(
+      `UPDATE runs SET state = 'queued', reason = NULL, ticket = $2, queued_at = now() WHERE id = $1::uuid AND state = 'suspended'`,
+      [runId, seat?.ticket ?? null],
+    )
+    return rows === 1
+  }
+
+  async waitingForEffect(limit: number): Promise<RunRow[]> {
+    return this.#database.query<RunRow>(
+      `SELECT ${columns} FROM runs r WHERE r.state = 'suspended' AND r.reason = 'waiting_for_effect' ORDER BY r.started_at LIMIT $1`,
+      [limit],
+    )
+  }
+
   async holdFence(runId: string, fence: number): Promise<boolean> {
     const rows = await this.#database.query(
-      `SELECT 1 FROM runs WHERE id = $1::uuid AND fence = $2 AND state IN ('queued', 'running') FOR UPDATE`,
+      `SELECT 1 FROM runs WHERE id = $1::uuid AND fence = $2 AND state IN ('queued', 'running', 'suspended') FOR UPDATE`,
       [runId, fence],
     )
     return rows.length === 1
@@ -293,14 +323,6 @@ export class RunRepository implements RunStore {
       [runId],
     )
     return row?.count ?? 0
-  }
-
-  async usedSteers(runId: string): Promise<{ content_id: string; text: string | null }[]> {
-    return this.#database.query(
-      `SELECT c.content_id, t.body AS text FROM run_commands c JOIN contents t ON t.id = c.content_id
-       WHERE c.run_id = $1::uuid AND c.kind = 'steer' AND c.used ORDER BY c.seq`,
-      [runId],
-    )
   }
 
   async recordCommands(commandIds: readonly string[], used: boolean): Promise<void> {

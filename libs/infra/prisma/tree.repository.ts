@@ -122,11 +122,13 @@ export class TreeRepository implements TreeStore {
     return row.seq
   }
 
-  async sealNode(node: { id: string; content_id: string; partial: boolean }): Promise<void> {
+  async sealNode(node: Parameters<TreeStore['sealNode']>[0]): Promise<void> {
     await this.#write(
       'seal node',
-      'UPDATE nodes SET sealed = true, partial = $3, content_id = $2::uuid WHERE id = $1::uuid AND NOT sealed',
-      [node.id, node.content_id, node.partial],
+      `UPDATE nodes SET sealed = true, partial = $3, content_id = $2::uuid,
+         trust = CASE WHEN trust_rank($4) < trust_rank(trust) THEN $4 ELSE trust END
+       WHERE id = $1::uuid AND NOT sealed`,
+      [node.id, node.content_id, node.partial, node.trust],
     )
   }
 

@@ -159,7 +159,7 @@ describe('properties over random facts', () => {
     arguments_valid: fc.constantFrom(true, true, true, false),
     run_kind: fc.constantFrom(...RunKind.options),
     mode: fc.option(fc.constantFrom(...PermissionMode.options), { nil: null, freq: 10 }),
-    grants: fc.array(fc.oneof(layer, fc.constant(everything), fc.constant({ ...everything, exact: ['mail.send', 'clock'] })), {
+    grants: fc.array(fc.oneof(layer, fc.constant(everything), fc.constant<GrantLayer>({ ...everything, exact: ['mail.send', 'clock'] })), {
       maxLength: 4,
     }),
     class_rules: fc.array(fc.record({ capability: fc.constantFrom(...CapabilityClass.options), verdict }), { maxLength: 3 }),

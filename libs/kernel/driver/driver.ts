@@ -14,14 +14,21 @@ export interface RunEffects {
   requestModel(effectId: string): void
   abortModel(): void
   waitRetry(milliseconds: number): void
+  /** Looks up what the verdict on one action reads. */
+  assessCall(actionId: string): void
+  dispatchEffect(action: Extract<RunAction, { type: 'dispatch_effect' }>): void
+  reconcileEffect(action: Extract<RunAction, { type: 'reconcile_effect' }>): void
+  abortEffect(): void
   acceptAnswer(): void
+  /** Leaves the run where it stands, in one transaction, and its seat to the next. */
+  suspend(action: Extract<RunAction, { type: 'suspend' }>, command: RunCommand): Promise<Performed>
   /** Ends the run in one transaction. */
   seal(action: Extract<RunAction, { type: 'seal' }>, command: RunCommand): Promise<Performed>
 }
 
 export type Performed = 'done' | 'refused' | 'fenced'
 
-export type DriverOutcome = 'sealed' | 'fenced'
+export type DriverOutcome = 'sealed' | 'suspended' | 'fenced'
 
 /**
  * Runs the reducer's actions, decides nothing (K9). Its queue is bounded: `submit` answers false when it is full and the submission is
@@ -74,11 +81,13 @@ export class RunDriver {
         break
       }
       if (this.#state.phase === 'ended') return 'sealed'
+      if (this.#state.phase === 'suspended') return 'suspended'
     }
   }
 
   #stopFenced(): DriverOutcome {
     this.#effects.abortModel()
+    this.#effects.abortEffect()
     return 'fenced'
   }
 
@@ -110,6 +119,20 @@ export class RunDriver {
       case 'wait_retry':
         this.#effects.waitRetry(action.milliseconds)
         return 'done'
+      case 'assess_call':
+        this.#effects.assessCall(action.action_id)
+        return 'done'
+      case 'dispatch_effect':
+        this.#effects.dispatchEffect(action)
+        return 'done'
+      case 'reconcile_effect':
+        this.#effects.reconcileEffect(action)
+        return 'done'
+      case 'abort_effect':
+        this.#effects.abortEffect()
+        return 'done'
+      case 'suspend':
+        return this.#effects.suspend(action, command)
       case 'accept_answer':
         this.#effects.acceptAnswer()
         return 'done'

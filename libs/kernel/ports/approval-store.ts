@@ -40,6 +40,8 @@ export interface ApprovalStore {
   ): Promise<ApprovalRow[]>
   /** One conditional write; false where the question is no longer in `from`. */
   move(approvalId: string, change: { from: ApprovalState; to: ApprovalState; by: string | null; at: Date }): Promise<boolean>
+  /** The run is over: nobody has to answer any more. */
+  revokeOf(runId: string, at: Date): Promise<void>
   /** Pending questions whose time is over. */
   due(now: Date, limit: number): Promise<ApprovalRow[]>
 }

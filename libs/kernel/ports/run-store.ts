@@ -17,6 +17,7 @@ export type RunRow = {
   fence: number
   holder: string | null
   persona_version_id: string | null
+  profile_version_id: string | null
   trace_id: string
   /** `head_before`: where the tree's head was when the run took it to the question. */
   settings: { seed: number; effort?: string; head_before?: string }
@@ -69,7 +70,7 @@ export interface RunStore {
   claimNext(characterId: string, holder: string): Promise<RunRow | null>
   /** Claims one run that needs no seat. */
   claimUnseated(runId: string, holder: string): Promise<RunRow | null>
-  /** Takes a queued run out of the queue (cancel, expiry), with a fence of its own so that its end can be recorded. */
+  /** Takes a queued or suspended run out of its waiting (cancel, expiry), with a fence of its own so that its end can be recorded. */
   takeQueued(runId: string, holder: string): Promise<RunRow | null>
   /** Takes a run whose lease is over, or whose holder is `deadHolders`-not (light tier: other boots). Raises the fence. */
   takeOver(runId: string, fence: number, holder: string): Promise<RunRow | null>
@@ -81,6 +82,12 @@ export interface RunStore {
   startable(): Promise<string[]>
   /** Ends a run under its fence; false when somebody else has it. */
   end(run: { id: string; fence: number; state: 'finished' | 'interrupted' | 'failed'; reason: string | null }): Promise<boolean>
+  /** A running run stops to wait, without its seat; false when somebody else has it. */
+  suspend(run: { id: string; fence: number; reason: string }): Promise<boolean>
+  /** What a suspended run waited for is there: it queues at the head of its character's line (decision 23). False when it is not suspended. */
+  requeue(runId: string): Promise<boolean>
+  /** Suspended runs that wait for something other than a person, oldest first. */
+  waitingForEffect(limit: number): Promise<RunRow[]>
   /** Locks the run row under its fence inside a unit of work; false when somebody else has it. */
   holdFence(runId: string, fence: number): Promise<boolean>
   /** What a run is bound to from its start on (decision 21). Inside the unit of work that records the start. */
@@ -96,8 +103,6 @@ export interface RunStore {
   }): Promise<void>
   openCommands(runId: string): Promise<RunCommandRow[]>
   countOpenSteers(runId: string): Promise<number>
-  /** What was interjected and has taken effect, in order; text null once erased. */
-  usedSteers(runId: string): Promise<{ content_id: string; text: string | null }[]>
   recordCommands(commandIds: readonly string[], used: boolean): Promise<void>
 
   segments(runId: string): Promise<SegmentRow[]>

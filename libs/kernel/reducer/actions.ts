@@ -1,4 +1,5 @@
-import type { ContentDigest, EventPayload, EventType } from '#contracts'
+import type { Constraint, ContentDigest, EventPayload, EventType, SuspendReason } from '#contracts'
+import type { RunLoopState } from './state.ts'
 
 /** An event as the reducer decides it; the envelope is put on by whoever writes it. */
 export type RunEvent<T extends EventType = EventType> = {
@@ -18,6 +19,22 @@ export type RunAction =
   | { type: 'request_model'; effect_id: string }
   | { type: 'abort_model' }
   | { type: 'wait_retry'; milliseconds: number }
+  /** Gather the facts on one proposed action. */
+  | { type: 'assess_call'; action_id: string }
+  /** The intent is durable: send it, once. */
+  | { type: 'dispatch_effect'; effect_id: string; action_id: string; constraints: readonly Constraint[] }
+  /** Ask what became of an effect that nobody heard of again; never send it. */
+  | { type: 'reconcile_effect'; effect_id: string; action_id: string }
+  | { type: 'abort_effect' }
+  /** Stop without an end: the events, the checkpoint and the question, if there is one, in one transaction; the seat is free. */
+  | {
+      type: 'suspend'
+      reason: SuspendReason
+      checkpoint_id: string
+      state: RunLoopState
+      events: RunEvent[]
+      approval: { approval_id: string; action_id: string } | null
+    }
   /** Fold the answer and let the guards look at it. */
   | { type: 'accept_answer' }
   /** The end: fold and seal the candidate (if there is any text), write the last events, free the seat, all in one transaction. */

@@ -1,5 +1,7 @@
 import type {
+  AdmissionFacts,
   BudgetAxis,
+  Consequence,
   ContentDigest,
   EventPayload,
   FailCode,
@@ -7,10 +9,25 @@ import type {
   ForbiddenRule,
   InterruptReason,
   ModelPurpose,
+  Trust,
 } from '#contracts'
 
 /** Hard limits of a run (K6); null = honestly not promised. Only ever lowered. */
-export type RunLimits = { max_turns: number; max_wall_ms: number; max_tokens: number | null; max_tries: number; max_steers: number }
+export type RunLimits = {
+  max_turns: number
+  max_wall_ms: number
+  max_tokens: number | null
+  max_cost_micros: number | null
+  max_consecutive_tool_errors: number
+  max_tries: number
+  max_steers: number
+}
+
+/** A tool call as the model made it, under an id of ours; its arguments are content already (case E22). */
+export type ProposedCall = { action_id: string; tool: string; content_id: string; digest: string }
+
+/** What an action brought, as content: attested and scrubbed. */
+export type SeenObservation = { content_id: string; digest: string; trust: Trust }
 
 export type Usage = { prompt_tokens: number; completion_tokens: number; estimated: boolean }
 
@@ -34,7 +51,39 @@ export type RunCommand =
     }
   | { tag: 'context_refused'; code: FailCode; rule: ForbiddenRule | null; policy_version: number }
   | { tag: 'segments'; segments: { kind: 'text' | 'reasoning'; digest: string }[]; content_id: string }
-  | { tag: 'model_finished'; finish_reason: FinishReason; usage: Usage }
+  | { tag: 'model_finished'; finish_reason: FinishReason; usage: Usage; calls: readonly ProposedCall[] }
+  /** Everything that the verdict on one action reads, and ids for whatever follows from it. */
+  | {
+      tag: 'call_assessed'
+      action_id: string
+      facts: AdmissionFacts
+      consequence: Consequence
+      /** What the action is charged at most; null where nobody knows. */
+      price_micros: number | null
+      effect_id: string
+      approval_id: string
+      checkpoint_id: string
+      expires_at: string
+    }
+  | {
+      tag: 'effect_settled'
+      effect_id: string
+      outcome: 'done' | 'failed' | 'denied' | 'unknown' | 'pending'
+      code: string | null
+      cost_micros: number
+      cost_estimated: boolean
+      observation: SeenObservation | null
+      checkpoint_id: string
+    }
+  | {
+      tag: 'effect_reconciled'
+      effect_id: string
+      as: 'done' | 'failed' | 'unknown'
+      by: 'target' | 'person'
+      observation: SeenObservation | null
+      checkpoint_id: string
+    }
+  | { tag: 'resume'; fence: number }
   /** `rebuild`: the endpoint refused how it was asked; the next try is a request built anew (decision 39). */
   | {
       tag: 'model_failed'

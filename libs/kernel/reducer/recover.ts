@@ -1,18 +1,22 @@
 import type { EventPayload, EventRecord } from '#contracts'
 import { initialState } from './state.ts'
-import type { RunLoopState } from './state.ts'
+import type { RunLoopState, ToolCall } from './state.ts'
 
 /**
  * The loop's state as its record shows it, for whoever takes a run over (Recoverable). Enough to end it honestly: an open effect is known,
  * what was said is counted.
  */
 export function recoverState(candidateId: string | null, records: readonly EventRecord[]): RunLoopState {
-  let state = initialState(candidateId)
+  let state: Recovering = { ...initialState(candidateId), reserved_micros: 0 }
   for (const record of records) state = apply(state, record)
-  return state
+  const { reserved_micros: _, ...recovered } = state
+  return recovered
 }
 
-function apply(state: RunLoopState, record: EventRecord): RunLoopState {
+/** `reserved_micros`: of the newest reservation, which its intent follows. */
+type Recovering = RunLoopState & { reserved_micros: number }
+
+function apply(state: Recovering, record: EventRecord): Recovering {
   switch (record.type) {
     case 'run.started':
       return { ...state, phase: 'projecting' }
@@ -35,6 +39,36 @@ function apply(state: RunLoopState, record: EventRecord): RunLoopState {
     case 'llm.completed':
     case 'llm.unknown':
       return { ...state, phase: 'accepting', effect: null }
+    case 'effect.intent': {
+      const { effect_id, action_id, tool, capability, consequence, constraints, content_id, arguments_hash } =
+        record.payload as EventPayload<'effect.intent'>
+      const call: ToolCall = {
+        action_id,
+        tool,
+        content_id,
+        digest: arguments_hash,
+        phase: 'dispatched',
+        effect_id,
+        approval_id: null,
+        capability,
+        consequence,
+        constraints,
+        reserved_micros: state.reserved_micros,
+      }
+      return { ...state, phase: 'acting', calls: [...state.calls, call] }
+    }
+    case 'budget.reserved': {
+      const { cost_micros = 0 } = record.payload as EventPayload<'budget.reserved'>
+      return { ...state, reserved_micros: cost_micros }
+    }
+    case 'tool.executed': {
+      const { action_id: actionId } = record.payload as EventPayload<'tool.executed'>
+      return { ...state, phase: 'acting', calls: state.calls.filter((call) => call.action_id !== actionId) }
+    }
+    case 'effect.unknown': {
+      const { effect_id: effectId } = record.payload as EventPayload<'effect.unknown'>
+      return { ...state, calls: state.calls.filter((call) => call.effect_id !== effectId) }
+    }
     case 'llm.failed':
       return { ...state, phase: 'retrying' }
     case 'run.finished':

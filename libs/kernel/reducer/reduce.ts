@@ -1,10 +1,13 @@
-import type { BudgetAxis, FailCode, ForbiddenRule, InterruptReason } from '#contracts'
-import type { PlacedSegment, RunAction, RunEvent } from './actions.ts'
-import type { RunCommand, Usage } from './commands.ts'
+import type { PlacedSegment, RunEvent } from './actions.ts'
+import type { RunCommand } from './commands.ts'
 import { REDUCER_VERSION } from './state.ts'
+import { abandonAction, beginActing, endAfterAction, judgeCall, reconcileEffect, resume, settleEffect } from './reduce-actions.ts'
 import type { RunLoopState } from './state.ts'
+import { endOf, exhausted, fail, interrupt, nextTurn, startTurn, steerEvent, unchanged } from './transitions.ts'
+import type { Reduction } from './transitions.ts'
 
-export type Reduction = { state: RunLoopState; actions: RunAction[] }
+/** Most actions that one turn may propose; what the model proposes beyond is not taken up. */
+const CALLS_MAX = 16
 
 /**
  * The run loop (K4): pure; the same commands give the same states and actions, byte for byte. Every way a turn can end is an explicit
@@ -36,29 +39,44 @@ export function reduce(state: RunLoopState, command: RunCommand): Reduction {
       })
     case 'steer':
       return receiveSteer(state, command)
+    case 'call_assessed':
+      return state.phase === 'acting' ? judgeCall(state, command) : unchanged(state)
+    case 'effect_settled':
+      return settleEffect(state, command)
+    case 'effect_reconciled':
+      return reconcileEffect(state, command)
+    case 'resume':
+      return resume(state, command)
     case 'cancel':
-      return interrupt(state, { reason: 'cancelled', abort: true, first: unknownEffect(state, 'aborted', null, command.settled_tokens) })
-    case 'limit_reached':
-      return interrupt(state, {
-        reason: 'budget_exhausted',
-        which: command.which,
-        abort: true,
-        first: [
-          ...unknownEffect(state, 'aborted', null, command.settled_tokens),
-          { type: 'budget.exhausted', payload: { which: command.which, limit: command.limit, needed: command.needed } },
-        ],
-      })
+      return (
+        endAfterAction(state, { reason: 'cancelled', which: null, limit: 0, needed: 0 }) ??
+        interrupt(state, { reason: 'cancelled', abort: true, first: unknownEffect(state, 'aborted', null, command.settled_tokens) })
+      )
+    case 'limit_reached': {
+      const { which, limit, needed } = command
+      const first = unknownEffect(state, 'aborted', null, command.settled_tokens)
+      return (
+        endAfterAction(state, { reason: 'budget_exhausted', which, limit, needed }) ??
+        exhausted(state, { which, limit, needed, first, abort: true })
+      )
+    }
     case 'drain':
-      return interrupt(state, { reason: 'drained', abort: true, first: unknownEffect(state, 'aborted', null, command.settled_tokens) })
+      return (
+        endAfterAction(state, { reason: 'drained', which: null, limit: 0, needed: 0 }) ??
+        interrupt(state, { reason: 'drained', abort: true, first: unknownEffect(state, 'aborted', null, command.settled_tokens) })
+      )
     case 'lease_expired':
-      return interrupt(state, { reason: 'lease_expired', first: unknownEffect(state, 'owner_lost', null, command.settled_tokens) })
+      return interrupt(state, {
+        reason: 'lease_expired',
+        first: [...unknownEffect(state, 'owner_lost', null, command.settled_tokens), ...abandonAction(state, 'owner_lost')],
+      })
     case 'queue_expired':
       return state.phase === 'created' ? interrupt(state, { reason: 'queue_expired', first: [] }) : unchanged(state)
     case 'fail':
       return fail(state, {
         code: command.code,
         rule: null,
-        first: unknownEffect(state, 'aborted', null, state.effect?.reserved_tokens ?? 0),
+        first: [...unknownEffect(state, 'aborted', null, state.effect?.reserved_tokens ?? 0), ...abandonAction(state, 'aborted')],
       })
     case 'accepted':
       return state.phase === 'accepting' ? finish(state, command) : unchanged(state)
@@ -70,10 +88,6 @@ export function reduce(state: RunLoopState, command: RunCommand): Reduction {
         first: [{ type: 'veto', payload: { plugin: command.plugin, node: 'result.pre_accept', reason: command.reason } }],
       })
   }
-}
-
-function unchanged(state: RunLoopState): Reduction {
-  return { state, actions: [] }
 }
 
 function start(state: RunLoopState, command: Extract<RunCommand, { tag: 'start' }>): Reduction {
@@ -90,26 +104,11 @@ function start(state: RunLoopState, command: Extract<RunCommand, { tag: 'start' 
   return startTurn({ ...state, limits: command.limits }, [started])
 }
 
-function startTurn(state: RunLoopState, before: RunEvent[]): Reduction {
-  const turn = state.turn + 1
-  return {
-    state: { ...state, phase: 'projecting', turn, tries: 0, part_kind: null, effect: null },
-    actions: [
-      { type: 'record', events: [...before, { type: 'turn.started', payload: { turn } }] },
-      { type: 'project_context', turn },
-    ],
-  }
-}
-
 function requestModel(state: RunLoopState, command: Extract<RunCommand, { tag: 'context_projected' }>): Reduction {
   const projected: RunEvent = { type: 'context.projected', payload: command.projection, content_digests: command.content_digests }
   const needed = state.spent_tokens + command.reserved_tokens
   if (state.limits.max_tokens !== null && needed > state.limits.max_tokens) {
-    return interrupt(state, {
-      reason: 'budget_exhausted',
-      which: 'max_tokens',
-      first: [projected, { type: 'budget.exhausted', payload: { which: 'max_tokens', limit: state.limits.max_tokens, needed } }],
-    })
+    return exhausted(state, { which: 'max_tokens', limit: state.limits.max_tokens, needed, first: [projected] })
   }
   const effect = {
     id: command.effect_id,
@@ -217,22 +216,26 @@ function unknownEffect(state: RunLoopState, code: string, providerCode: string |
 }
 
 function finishTurn(state: RunLoopState, command: Extract<RunCommand, { tag: 'model_finished' }>): Reduction {
-  const completed = completedEvents(state, command.usage, command.finish_reason)
+  const proposed = command.calls.slice(0, CALLS_MAX)
+  const completed = completedEvents(state, command)
   const spent = { ...state, spent_tokens: state.spent_tokens + command.usage.prompt_tokens + command.usage.completion_tokens, effect: null }
+  if (proposed.length > 0) {
+    const calls = proposed.map((call) => ({
+      ...call,
+      phase: 'proposed' as const,
+      effect_id: null,
+      approval_id: null,
+      capability: null,
+      consequence: null,
+      constraints: [],
+      reserved_micros: 0,
+    }))
+    return beginActing({ ...spent, calls }, completed)
+  }
   const finished: RunEvent = { type: 'turn.finished', payload: { turn: state.turn } }
   if (spent.steers.length > 0) {
-    if (spent.turn >= spent.limits.max_turns) {
-      return interrupt(spent, {
-        reason: 'budget_exhausted',
-        which: 'max_turns',
-        first: [
-          ...completed,
-          { type: 'budget.exhausted', payload: { which: 'max_turns', limit: spent.limits.max_turns, needed: spent.turn + 1 } },
-        ],
-      })
-    }
     const received = spent.steers.map((steer) => steerEvent(steer, true, spent.segments))
-    return startTurn({ ...spent, steers: [], parts: spent.parts + received.length }, [...completed, ...received, finished])
+    return nextTurn({ ...spent, steers: [], parts: spent.parts + received.length }, [...completed, ...received, finished])
   }
   if (spent.segments === 0) {
     return interrupt(spent, { reason: 'provider_error', code: 'empty_answer', first: [...completed, finished] })
@@ -243,24 +246,13 @@ function finishTurn(state: RunLoopState, command: Extract<RunCommand, { tag: 'mo
   }
 }
 
-function completedEvents(
-  state: RunLoopState,
-  usage: Usage,
-  finishReason: Extract<RunCommand, { tag: 'model_finished' }>['finish_reason'],
-): RunEvent[] {
+function completedEvents(state: RunLoopState, { usage, finish_reason, calls }: Extract<RunCommand, { tag: 'model_finished' }>): RunEvent[] {
   if (!state.effect) return []
+  const proposed = calls.length > 0 ? { tool_calls: calls.length } : {}
   return [
-    { type: 'llm.completed', payload: { effect_id: state.effect.id, finish_reason: finishReason, ...usage } },
+    { type: 'llm.completed', payload: { effect_id: state.effect.id, finish_reason, ...usage, ...proposed } },
     ...settle(state, usage.prompt_tokens + usage.completion_tokens, usage.estimated),
   ]
-}
-
-function steerEvent(steer: RunLoopState['steers'][number], used: boolean, afterSegments: number): RunEvent {
-  return {
-    type: 'steer.received',
-    payload: { command_id: steer.command_id, content_id: steer.content_id, used, after_segments: afterSegments },
-    content_digests: [{ content_id: steer.content_id, digest: steer.digest }],
-  }
 }
 
 function failTry(state: RunLoopState, command: Extract<RunCommand, { tag: 'model_failed' }>): Reduction {
@@ -326,34 +318,6 @@ function receiveSteer(state: RunLoopState, command: Extract<RunCommand, { tag: '
   return { state: { ...state, steers: [...state.steers, steer] }, actions: [] }
 }
 
-function interrupt(
-  state: RunLoopState,
-  ending: { reason: InterruptReason; which?: BudgetAxis; code?: string; abort?: boolean; first: RunEvent[] },
-): Reduction {
-  const events: RunEvent[] = [
-    ...ending.first,
-    ...unusedSteers(state),
-    {
-      type: 'run.interrupted',
-      payload: { reason: ending.reason, which: ending.which ?? null, code: ending.code ?? null, ...endOf(state) },
-    },
-  ]
-  const seal: RunAction = { type: 'seal', outcome: 'interrupted', partial: true, reason: ending.reason, events }
-  return { state: { ...state, phase: 'ended', steers: [] }, actions: ending.abort ? [{ type: 'abort_model' }, seal] : [seal] }
-}
-
-function fail(state: RunLoopState, ending: { code: FailCode; rule: ForbiddenRule | null; first: RunEvent[] }): Reduction {
-  const events: RunEvent[] = [
-    ...ending.first,
-    ...unusedSteers(state),
-    { type: 'run.failed', payload: { code: ending.code, rule: ending.rule, ...endOf(state) } },
-  ]
-  return {
-    state: { ...state, phase: 'ended', steers: [] },
-    actions: [{ type: 'abort_model' }, { type: 'seal', outcome: 'failed', partial: true, reason: ending.code, events }],
-  }
-}
-
 function finish(state: RunLoopState, command: Extract<RunCommand, { tag: 'accepted' }>): Reduction {
   const events: RunEvent[] = [
     {
@@ -364,13 +328,4 @@ function finish(state: RunLoopState, command: Extract<RunCommand, { tag: 'accept
     { type: 'run.finished', payload: endOf(state) },
   ]
   return { state: { ...state, phase: 'ended' }, actions: [{ type: 'seal', outcome: 'finished', partial: false, reason: null, events }] }
-}
-
-function unusedSteers(state: RunLoopState): RunEvent[] {
-  return state.steers.map((steer) => steerEvent(steer, false, state.segments))
-}
-
-/** A sprout without a delta never becomes a node: its end names no candidate (spec/2). */
-function endOf(state: RunLoopState) {
-  return { candidate_id: state.segments > 0 ? state.candidate_id : null, delta_count: state.deltas, turns: state.turn }
 }

@@ -1,10 +1,26 @@
-import type { ModelPurpose } from '#contracts'
+import type { BudgetAxis, CapabilityClass, Consequence, Constraint, InterruptReason, ModelPurpose, SuspendReason } from '#contracts'
 import type { RunLimits } from './commands.ts'
 
 /** Part of REDUCER versions: a suspended run resumes only under a supported one (decision 15). */
 export const REDUCER_VERSION = 1
 
-export type RunPhase = 'created' | 'projecting' | 'streaming' | 'retrying' | 'accepting' | 'ended'
+export type RunPhase = 'created' | 'projecting' | 'streaming' | 'retrying' | 'acting' | 'suspended' | 'accepting' | 'ended'
+
+/** One action that the model proposed in this turn; ids are ours (case E22). */
+export type ToolCall = {
+  action_id: string
+  tool: string
+  /** Its arguments, as content. */
+  content_id: string
+  digest: string
+  phase: 'proposed' | 'waiting' | 'dispatched' | 'settled'
+  effect_id: string | null
+  approval_id: string | null
+  capability: CapabilityClass | null
+  consequence: Consequence | null
+  constraints: readonly Constraint[]
+  reserved_micros: number
+}
 
 /** The whole state of a run's loop; a value, rebuilt from its commands (K4). */
 export type RunLoopState = {
@@ -24,6 +40,14 @@ export type RunLoopState = {
   spent_tokens: number
   effect: { id: string; reserved_tokens: number; request_digest: string; purpose: ModelPurpose } | null
   limits: RunLimits
+  /** The current turn's actions, in the order in which they were proposed. */
+  calls: readonly ToolCall[]
+  /** Actions in a row that brought nothing. */
+  tool_errors: number
+  spent_micros: number
+  waits_for: { reason: SuspendReason; checkpoint_id: string } | null
+  /** An end that waits for an action that is out. */
+  ending: { reason: InterruptReason; which: BudgetAxis | null; limit: number; needed: number } | null
 }
 
 export function initialState(candidateId: string | null): RunLoopState {
@@ -39,6 +63,19 @@ export function initialState(candidateId: string | null): RunLoopState {
     steers: [],
     spent_tokens: 0,
     effect: null,
-    limits: { max_turns: 1, max_wall_ms: 0, max_tokens: null, max_tries: 1, max_steers: 0 },
+    limits: {
+      max_turns: 1,
+      max_wall_ms: 0,
+      max_tokens: null,
+      max_cost_micros: null,
+      max_consecutive_tool_errors: 1,
+      max_tries: 1,
+      max_steers: 0,
+    },
+    calls: [],
+    tool_errors: 0,
+    spent_micros: 0,
+    waits_for: null,
+    ending: null,
   }
 }

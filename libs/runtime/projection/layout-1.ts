@@ -1,9 +1,12 @@
 import type { NodePart, NodeRole } from '#contracts'
 
-export type RequestRole = 'system' | 'user' | 'assistant'
+export type RequestRole = 'system' | 'user' | 'assistant' | 'tool'
 
-/** One message of a request, in the order and spelling in which it is sent. */
-export type RequestMessage = { role: RequestRole; content: string }
+/**
+ * One message of a request, in the order and spelling in which it is sent. `json`: the content is the whole message as JSON text, since tool
+ * calls and their results are more than a role and a text.
+ */
+export type RequestMessage = { role: RequestRole; content: string; json?: true }
 
 /** What of a node decides its messages. */
 export type ProjectableNode = { role: NodeRole; parts: readonly NodePart[] }
@@ -35,6 +38,6 @@ export function nodeMessages(node: ProjectableNode): RequestMessage[] {
  * `frame` is the JSON text of a non-empty object without messages, with no space around it. Frozen like `nodeMessages`.
  */
 export function renderBody(frame: string, messages: readonly RequestMessage[]): string {
-  const rendered = messages.map(({ role, content }) => JSON.stringify({ role, content })).join(',')
+  const rendered = messages.map(({ role, content, json }) => (json ? content : JSON.stringify({ role, content }))).join(',')
   return `${frame.slice(0, -1)},"messages":[${rendered}]}`
 }

@@ -43,7 +43,7 @@ export function projectedContext(input: {
     pieces: assembly.pieces.map((piece): ContextPiece => {
       if (piece.kind === 'path') return piece
       const { content_id, digest } = resolve(piece.ref)
-      return { kind: 'content', role: piece.role, content_id, digest }
+      return { kind: piece.kind, role: piece.role, content_id, digest }
     }),
     entities: assembly.entities.map(({ recorded, derived: index }): RecordedEntity =>
       index === null ? recorded : { ...recorded, content_id: stored(index).content_id },
@@ -69,7 +69,7 @@ export function projectedContents(projected: EventPayload<'context.projected'>):
     [projected.frame_content_id, { content_id: projected.frame_content_id, digest: projected.frame_digest }],
   ])
   for (const piece of projected.pieces) {
-    if (piece.kind === 'content') digests.set(piece.content_id, { content_id: piece.content_id, digest: piece.digest })
+    if (piece.kind !== 'path') digests.set(piece.content_id, { content_id: piece.content_id, digest: piece.digest })
   }
   return [...digests.values()]
 }

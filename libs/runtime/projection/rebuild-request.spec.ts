@@ -171,7 +171,7 @@ describe('replay (M10)', () => {
         else if (how === 'double') pieces.splice(at, 0, piece)
         else if (how === 'swap') pieces.splice(at, 2, ...pieces.slice(at, at + 2).reverse())
         else if (how === 'digest') pieces[at] = { ...piece, digest: testDigest('other') }
-        else if (piece.kind === 'content') pieces[at] = how === 'role' ? { ...piece, role: 'user' } : { ...piece, content_id: other }
+        else if (piece.kind !== 'path') pieces[at] = how === 'role' ? { ...piece, role: 'user' } : { ...piece, content_id: other }
         else if (how === 'from') pieces[at] = { ...piece, from_node_id: other }
         else if (how === 'to') pieces[at] = { ...piece, to_node_id: other }
         else pieces[at] = { ...piece, nodes: piece.nodes + 1 }

@@ -25,7 +25,7 @@ export type ReferenceLoader = {
 export type ReferenceFault = { reference: Id; fault: 'missing' | 'digest' | 'role' | 'nodes' }
 
 /** A message as rebuilt; null where its text is erased. */
-export type RebuiltMessage = { role: RequestRole; content: string | null }
+export type RebuiltMessage = { role: RequestRole; content: string | null; json?: true }
 
 type Found = {
   messages: RebuiltMessage[]
@@ -44,7 +44,7 @@ export function referencesOf(projected: Projected): { contentIds: Id[]; ranges: 
   const contentIds = new Set<Id>([projected.frame_content_id])
   const ranges: { from_node_id: Id; to_node_id: Id }[] = []
   for (const piece of projected.pieces) {
-    if (piece.kind === 'content') contentIds.add(piece.content_id)
+    if (piece.kind !== 'path') contentIds.add(piece.content_id)
     else ranges.push({ from_node_id: piece.from_node_id, to_node_id: piece.to_node_id })
   }
   return { contentIds: [...contentIds], ranges }
@@ -53,12 +53,16 @@ export function referencesOf(projected: Projected): { contentIds: Id[]; ranges: 
 /** In whose name the line of an erased node stands; its parts are gone, so it is one line. */
 const erasedRoles: Record<NodeRole, RequestRole> = { none: 'user', user: 'user', character: 'assistant', narrator: 'system' }
 
-const requestRoles: Record<MessageRole, RequestRole | null> = { system: 'system', user: 'user', assistant: 'assistant', tool: null }
+/** The roles in which a piece of each kind may stand. */
+const requestRoles: Record<'content' | 'message', Record<MessageRole, RequestRole | null>> = {
+  content: { system: 'system', user: 'user', assistant: 'assistant', tool: null },
+  message: { system: null, user: null, assistant: 'assistant', tool: 'tool' },
+}
 
 type Notes = Found & { erased: Id[]; faults: ReferenceFault[] }
 
-function rebuildContent(piece: Extract<ContextPiece, { kind: 'content' }>, loader: ReferenceLoader, notes: Notes): void {
-  const role = requestRoles[piece.role]
+function rebuildContent(piece: Exclude<ContextPiece, { kind: 'path' }>, loader: ReferenceLoader, notes: Notes): void {
+  const role = requestRoles[piece.kind][piece.role]
   if (role === null) {
     notes.faults.push({ reference: piece.content_id, fault: 'role' })
     return
@@ -67,7 +71,8 @@ function rebuildContent(piece: Extract<ContextPiece, { kind: 'content' }>, loade
   if (loaded === undefined) notes.faults.push({ reference: piece.content_id, fault: 'missing' })
   else if (loaded === 'erased') notes.erased.push(piece.content_id)
   else if (loaded.digest !== piece.digest) notes.faults.push({ reference: piece.content_id, fault: 'digest' })
-  notes.messages.push({ role, content: loaded === undefined || loaded === 'erased' ? null : loaded.text })
+  const content = loaded === undefined || loaded === 'erased' ? null : loaded.text
+  notes.messages.push({ role, content, ...(piece.kind === 'message' ? { json: true as const } : {}) })
 }
 
 function rebuildPath(piece: Extract<ContextPiece, { kind: 'path' }>, loader: ReferenceLoader, layout: Layout, notes: Notes): void {
@@ -120,7 +125,7 @@ export function rebuildRequest(projected: Projected, loader: ReferenceLoader): R
   else if (frame === 'erased') notes.erased.push(projected.frame_content_id)
   else if (frame.digest !== projected.frame_digest) notes.faults.push({ reference: projected.frame_content_id, fault: 'digest' })
   for (const piece of projected.pieces) {
-    if (piece.kind === 'content') rebuildContent(piece, loader, notes)
+    if (piece.kind !== 'path') rebuildContent(piece, loader, notes)
     else rebuildPath(piece, loader, layout, notes)
   }
   const { messages, ranges, erased, faults } = notes

@@ -54,9 +54,22 @@ export function conversationUnits(input: {
   for (const said of input.continuation) {
     if (said.text.trim() === '') continue
     const tokens = MESSAGE_TOKENS + input.countTokens(said.text, said.contentRef?.digest)
-    units.push({ kind: 'said', said, messages: [{ role: said.kind === 'steer' ? 'user' : 'assistant', content: said.text }], tokens })
+    units.push({ kind: 'said', said, messages: [saidMessage(said)], tokens })
   }
   return units
+}
+
+function saidMessage({ kind, text }: ContinuationMessage): RequestMessage {
+  switch (kind) {
+    case 'said':
+      return { role: 'assistant', content: text }
+    case 'steer':
+      return { role: 'user', content: text }
+    case 'acted':
+      return { role: 'assistant', content: text, json: true }
+    case 'observed':
+      return { role: 'tool', content: text, json: true }
+  }
 }
 
 /**

@@ -68,8 +68,11 @@ export type ConversationMessage = {
 
 /** What was said in earlier turns of the run that is going on: after the question, not yet a node of the path. */
 export type ContinuationMessage = {
-  /** `said`: the answer so far, as the character; `steer`: an interjection, as the user. */
-  kind: 'said' | 'steer'
+  /**
+   * `said`: the answer so far, as the character; `steer`: an interjection, as the user; `acted`, `observed`: a whole message as JSON text,
+   * the calls that the character made and what came of one of them.
+   */
+  kind: 'said' | 'steer' | 'acted' | 'observed'
   text: string
   contentRef: ContentRef | null
   derivedFrom: readonly Id[]

@@ -14,7 +14,8 @@ export type DerivedText = { identifier: Slug; text: string; derivedFrom: readonl
 export type TextRef = ContentRef | { derived: number }
 
 export type AssembledPiece =
-  { kind: 'content'; role: MessageRole; ref: TextRef } | { kind: 'path'; from_node_id: Id; to_node_id: Id; nodes: number; digest: string }
+  | { kind: 'content' | 'message'; role: MessageRole; ref: TextRef }
+  | { kind: 'path'; from_node_id: Id; to_node_id: Id; nodes: number; digest: string }
 
 /** As it will be recorded; `derived` is the index of the text whose content id is still missing in `recorded`. */
 export type AssembledEntity = { recorded: RecordedEntity; derived: number | null }
@@ -44,11 +45,12 @@ class Recorder {
     contentRef: ContentRef | null
     derivedFrom: readonly Id[]
     role: RequestMessage['role']
+    json?: true | undefined
   }): number | null {
-    const { identifier, text, contentRef, derivedFrom, role } = input
-    this.record.messages.push({ role, content: text })
+    const { identifier, text, contentRef, derivedFrom, role, json } = input
+    this.record.messages.push({ role, content: text, ...(json ? { json } : {}) })
     const ref: TextRef = contentRef ?? { derived: this.record.derived.push({ identifier, text, derivedFrom }) - 1 }
-    this.record.pieces.push({ kind: 'content', role, ref })
+    this.record.pieces.push({ kind: json ? 'message' : 'content', role, ref })
     return 'derived' in ref ? ref.derived : null
   }
 
@@ -84,7 +86,7 @@ class Recorder {
     const identifier = `continuation.${++this.#continuations}`
     const { text, contentRef, derivedFrom, trust } = said
     const role = messages[0]?.role ?? 'user'
-    const derived = this.#text({ identifier, text, contentRef, derivedFrom, role })
+    const derived = this.#text({ identifier, text, contentRef, derivedFrom, role, json: messages[0]?.json })
     const source = said.kind === 'steer' ? 'owner_instruction' : 'conversation'
     const fields = {
       identifier,

@@ -3,6 +3,7 @@ import type { Seat } from '#kernel/ports/seat'
 import { endFromRecord, lastPublicSeq } from '../turn/end-from-record.ts'
 import type { EndingCommand } from '../turn/end-from-record.ts'
 import { readStream } from '../turn/read-stream.ts'
+import { resumptionOf } from '../turn/resumption.ts'
 import { RunHost } from '../turn/run-host.ts'
 import type { RunHostDeps } from '../turn/run-host.ts'
 
@@ -76,11 +77,13 @@ export class SeatKeeper {
     this.#seat.note(run.character_id, run.id, HEARTBEAT_MS * 3)
     const stored = await readStream(this.#deps.log, `run:${run.id}`)
     const last = stored.at(-1)
+    const records = stored.map((event) => event.record)
     const host = new RunHost({
       run,
       head: last ? { seq: last.record.seq, hash: last.hash } : { seq: 0, hash: new Uint8Array(32) },
-      lastPublicSeq: lastPublicSeq(stored.map((event) => event.record)),
+      lastPublicSeq: lastPublicSeq(records),
       deps: this.#deps,
+      resumption: await resumptionOf(run, records, this.#deps),
     })
     const done = host
       .drive()
@@ -99,6 +102,7 @@ export class SeatKeeper {
     for (const run of await runs.expired({ holderPrefixAlive: this.#aloneSince })) {
       if (!this.#hosts.has(run.id)) await this.#reported(run.id, this.#endDead(run))
     }
+    for (const run of await runs.waitingForEffect(100)) await this.#reported(run.id, this.requeue(run))
     for (const run of await runs.queueExpired()) await this.#reported(run.id, this.endQueued(run, { tag: 'queue_expired' }))
     for (const characterId of await runs.startable()) this.wake(characterId)
   }
@@ -125,6 +129,12 @@ export class SeatKeeper {
   async endQueued(run: RunRow, command: Extract<EndingCommand, { tag: 'cancel' | 'queue_expired' }>): Promise<boolean> {
     const taken = await this.#deps.runs.takeQueued(run.id, this.#holder)
     return taken !== null && this.#end(taken, command)
+  }
+
+  /** What a run waited for is there, or worth another look: it stands at the head of its line. */
+  async requeue(run: Pick<RunRow, 'id' | 'character_id'>): Promise<void> {
+    const { unitOfWork, runs } = this.#deps
+    if (await unitOfWork.run(() => runs.requeue(run.id))) this.#seat.announce(run.character_id)
   }
 
   async #endDead(run: RunRow): Promise<void> {

@@ -11,6 +11,9 @@ const inPayload = new Set([
   'digest',
   'persona_version_id',
   'profile_hash',
+  'calls',
+  'facts',
+  'observation',
 ])
 const slug = /^[A-Za-z0-9_.:/-]{1,64}$/
 

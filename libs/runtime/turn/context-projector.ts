@@ -1,23 +1,35 @@
 import { toSlug } from '#contracts'
+import type { Trust } from '#contracts'
 import type { Clock } from '#kernel/ports/clock'
 import type { ContentStore } from '#kernel/ports/content-store'
+import type { ToolContract } from '#kernel/ports/effect-target'
+import type { ChatTool } from '#kernel/ports/model-gateway'
 import type { RunRow } from '#kernel/ports/run-store'
 import type { RunLimits } from '#kernel/reducer/commands'
 import { assemble } from '../prompt/assemble.ts'
 import type { Assembly } from '../prompt/assemble.ts'
-import type { ContinuationMessage, ConversationMessage, PromptReadings } from '../prompt/entity.ts'
+import type { ConversationMessage, PromptReadings } from '../prompt/entity.ts'
 import { personaEntities } from '../prompt/persona-entities.ts'
 import { ContextOverflowError } from '../prompt/prompt-errors.ts'
 import { citationEntities, memoryEntities } from '../prompt/recall-entities.ts'
 import type { ContextSources, PromptPlace, SourceNode } from './context-sources.ts'
-import { foldAnswer } from './fold-answer.ts'
+import { continuationMessages } from './continuation.ts'
 import { loadedText } from './load-references.ts'
-import type { Continuation, ContextProjector, ProjectInput, ReadyRequest, RefusedRequest, RunPin } from './ports.ts'
+import type { ContextProjector, ProjectInput, ReadyRequest, RefusedRequest, RunPin } from './ports.ts'
+import { shownName } from './run-actions.ts'
 import { refused, streamedFrame } from './request-builder.ts'
 import type { ModelChoice, RequestBuilder } from './request-builder.ts'
 
 /** The platform's limits for an answer (K6); profiles may only lower them. */
-export const ANSWER_LIMITS: RunLimits = { max_turns: 8, max_wall_ms: 10 * 60_000, max_tokens: null, max_tries: 3, max_steers: 16 }
+export const ANSWER_LIMITS: RunLimits = {
+  max_turns: 8,
+  max_wall_ms: 10 * 60_000,
+  max_tokens: null,
+  max_cost_micros: null,
+  max_consecutive_tool_errors: 6,
+  max_tries: 3,
+  max_steers: 16,
+}
 
 /** Version of what is built in: gates, layouts, prompts; pinned with each run (decision 21). */
 export const BUNDLE = 'lingtai/builtin/1'
@@ -61,6 +73,7 @@ export class RunContextProjector implements ContextProjector {
 
   async project(input: ProjectInput): Promise<ReadyRequest | RefusedRequest> {
     const { run, pin, turn } = input
+    const tools = input.tools.map(shownTool)
     const { sources, model, clock } = this.#deps
     if (run.question_id === null || pin.personaVersionId === null) throw new Error(`run ${run.id} answers nothing`)
     const [place, nodes, cited] = await Promise.all([
@@ -77,11 +90,11 @@ export class RunContextProjector implements ContextProjector {
       assembly = assemble({
         entities: [...persona.entities, ...memoryEntities(recalled.memories), ...citationEntities(cited.passages)],
         examples: persona.examples,
-        conversation: nodes.map(conversationMessage),
+        conversation: nodes.map((node) => conversationMessage(node, place.persona.trust)),
         continuation: continuationMessages(run, input.continuation),
         window: model.windowTokens,
         reserve: model.replyTokens,
-        toolTokens: 0,
+        toolTokens: tools.length === 0 ? 0 : model.countTokens(JSON.stringify(tools)),
         countTokens: model.countTokens,
         readings,
         chatKey: place.treeId,
@@ -95,7 +108,7 @@ export class RunContextProjector implements ContextProjector {
       run,
       turn,
       assembly,
-      frame: this.#frame(run, turn, input.asksUsage),
+      frame: this.#frame({ run, turn, asksUsage: input.asksUsage, tools }),
       readings,
       realmKind: place.realm.kind,
       writes: ['conversation'],
@@ -129,7 +142,7 @@ export class RunContextProjector implements ContextProjector {
   }
 
   /** The request without its messages. A seed of its own per run and turn, so that a regenerated answer is another one. */
-  #frame(run: RunRow, turn: number, asksUsage: boolean): string {
+  #frame({ run, turn, asksUsage, tools }: { run: RunRow; turn: number; asksUsage: boolean; tools: readonly ChatTool[] }): string {
     const { model } = this.#deps
     const temperature = run.settings.effort === undefined ? undefined : temperatures[run.settings.effort]
     return JSON.stringify({
@@ -137,39 +150,20 @@ export class RunContextProjector implements ContextProjector {
       max_tokens: model.replyTokens,
       seed: (run.settings.seed + turn) % 2 ** 31,
       ...(temperature === undefined ? {} : { temperature }),
+      ...(tools.length === 0 ? {} : { tools }),
     })
   }
 }
 
-function conversationMessage(node: SourceNode): ConversationMessage {
-  const { node_id, parent_id, role, parts, content_id, digest, trust, partial } = node
-  return { node_id, parent_id, role, parts: node.deleted ? [] : parts, content_id, digest, trust, partial }
+/** A tool as the provider's protocol describes it. */
+function shownTool({ name, description, parameters }: ToolContract): ChatTool {
+  return { type: 'function', function: { name: shownName(name), description, parameters } }
 }
 
-/** What this run already said goes on as the character's words, what was interjected as the user's. */
-function continuationMessages(run: RunRow, continuation: Continuation): ContinuationMessage[] {
-  if (continuation.segments.length === 0 && continuation.steers.length === 0) return []
-  const folded = foldAnswer(continuation.segments, continuation.steers)
-  let steer = 0
-  return folded.layout.parts.flatMap((part): ContinuationMessage[] => {
-    const text = folded.body.slice(part.from, part.to)
-    if (part.kind === 'reasoning') return []
-    // The answer's content will have the candidate's id, so that erasing it erases this copy too (decision 13).
-    if (part.kind !== 'steer') {
-      return [
-        {
-          kind: 'said',
-          text,
-          contentRef: null,
-          derivedFrom: run.candidate_id === null ? [] : [run.candidate_id],
-          trust: continuation.trust,
-        },
-      ]
-    }
-    const source = continuation.steers[steer++]
-    const contentRef = source ? { content_id: source.content_id, digest: source.digest } : null
-    return [{ kind: 'steer', text, contentRef, derivedFrom: [], trust: 'trusted' }]
-  })
+function conversationMessage(node: SourceNode, cardTrust: Trust): ConversationMessage {
+  const { node_id, parent_id, role, parts, content_id, digest, partial } = node
+  const trust = node.isGreeting ? cardTrust : node.trust
+  return { node_id, parent_id, role, parts: node.deleted ? [] : parts, content_id, digest, trust, partial }
 }
 
 /** Recall asks with the last message and with the dialogue before it, since each finds what the other does not (spec/5). */

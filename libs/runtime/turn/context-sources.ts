@@ -14,6 +14,8 @@ export type SourceNode = {
   content_id: string | null
   digest: string | null
   trust: Trust
+  /** A greeting is a piece of its card, and is believed as the card is: more, once its owner has accepted it (K1). */
+  isGreeting: boolean
   partial: boolean
   deleted: boolean
 }

@@ -1,5 +1,5 @@
-import { eventDictionary } from '#contracts'
-import type { EventPayload, EventRecord } from '#contracts'
+import { eventDictionary, meetTrust } from '#contracts'
+import type { EventPayload, EventRecord, Trust } from '#contracts'
 import type { ContentStore } from '#kernel/ports/content-store'
 import type { EventLog } from '#kernel/ports/event-log'
 import type { Fanout } from '#kernel/ports/fanout'
@@ -9,7 +9,7 @@ import type { RunCommand } from '#kernel/reducer/commands'
 import { recoverState } from '#kernel/reducer/recover'
 import { reduce } from '#kernel/reducer/reduce'
 import { causeOf } from './cause.ts'
-import type { FoldSteer } from './fold-answer.ts'
+import { insertsOf } from './inserts.ts'
 import { readStream } from './read-stream.ts'
 import { RunPublisher } from './run-publisher.ts'
 import type { RunSealer } from './run-sealer.ts'
@@ -36,15 +36,14 @@ export async function endFromRecord(input: { run: RunRow; command: EndingCommand
     (candidate): candidate is Extract<RunAction, { type: 'seal' }> => candidate.type === 'seal',
   )
   if (!action) return false
-  const used = usedSteers(records)
-  const texts = await deps.contents.get(used.map((steer) => steer.content_id))
   const sealed = await deps.sealer.seal({
     run,
     head: { seq: last.record.seq, hash: last.hash },
     action,
     cause: causeOf(command),
     segments: await deps.runs.segments(run.id),
-    steers: used.map((steer) => ({ ...steer, text: texts.get(steer.content_id)?.body ?? '' })),
+    inserts: await insertsOf(records, deps.contents),
+    trust: contextTrust(records),
   })
   if (!sealed) return false
   const interjected = await deps.contents.get(
@@ -54,7 +53,7 @@ export async function endFromRecord(input: { run: RunRow; command: EndingCommand
     runId: run.id,
     lastPublicSeq: lastPublicSeq(records),
     fanout: deps.fanout,
-    texts: { segment: () => ({ kind: 'text', part: 0, text: null }), steer: (contentId) => interjected.get(contentId)?.body ?? null },
+    texts: { segment: () => ({ kind: 'text', part: 0, text: null }), content: (contentId) => interjected.get(contentId)?.body ?? null },
   }).publish(sealed)
   return true
 }
@@ -69,11 +68,10 @@ function contentIdsOf(canonical: string): string[] {
   return [payload.content_id]
 }
 
-function usedSteers(records: readonly EventRecord[]): Omit<FoldSteer, 'text'>[] {
-  return records.flatMap((record) => {
-    if (record.type !== 'steer.received') return []
-    const { content_id, after_segments, used } = record.payload as EventPayload<'steer.received'>
-    const digest = record.content_digests[0]?.digest ?? ''
-    return used ? [{ content_id, digest, after_segments }] : []
-  })
+/** The meet of everything that the model saw in a run; null where it saw nothing yet (K1). */
+export function contextTrust(records: readonly EventRecord[]): Trust | null {
+  const seen = records.flatMap((record) =>
+    record.type === 'context.projected' ? [(record.payload as EventPayload<'context.projected'>).trust] : [],
+  )
+  return seen.length === 0 ? null : meetTrust(seen)
 }

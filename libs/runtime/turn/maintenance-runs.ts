@@ -15,7 +15,15 @@ import { RunHost } from './run-host.ts'
 import type { RunHostDeps } from './run-host.ts'
 
 /** A maintenance run has one turn and a fixed budget (spec/2 "Events"). */
-export const MAINTENANCE_LIMITS: RunLimits = { max_turns: 1, max_wall_ms: 3 * 60_000, max_tokens: null, max_tries: 3, max_steers: 0 }
+export const MAINTENANCE_LIMITS: RunLimits = {
+  max_turns: 1,
+  max_wall_ms: 3 * 60_000,
+  max_tokens: null,
+  max_cost_micros: null,
+  max_consecutive_tool_errors: 1,
+  max_tries: 3,
+  max_steers: 0,
+}
 
 const HEARTBEAT_MS = 5_000
 /** A run that its job never claimed, since the process died in between, ends after this. */

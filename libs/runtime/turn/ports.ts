@@ -3,7 +3,8 @@ import type { RunCommand, RunLimits } from '#kernel/reducer/commands'
 import type { ChatRequestBody } from '#kernel/ports/model-gateway'
 import type { NewContent } from '#kernel/ports/content-store'
 import type { RunRow } from '#kernel/ports/run-store'
-import type { FoldSegment, FoldSteer } from './fold-answer.ts'
+import type { ToolContract } from '#kernel/ports/effect-target'
+import type { FoldInsert, FoldSegment } from './fold-answer.ts'
 
 /** What is pinned when a run starts (decision 21). */
 export type RunPin = { personaVersionId: string | null; profileVersionId: string; profileHash: string; bundle: string; limits: RunLimits }
@@ -22,16 +23,23 @@ export type ReadyRequest = {
 }
 export type RefusedRequest = { command: Extract<RunCommand, { tag: 'context_refused' }> }
 
-/** What earlier turns of the same run said, and what was interjected (spec/2 "Seat", steer). */
+/** What earlier turns of the same run said and did, and what was interjected (spec/2 "Seat", "Run loop"). */
 export type Continuation = {
   segments: readonly FoldSegment[]
-  steers: readonly FoldSteer[]
+  inserts: readonly FoldInsert[]
   /** The meet of the contexts in which it was said (K1). */
   trust: Trust
 }
 
 /** What a request is built from. `asksUsage`: whether it asks the provider to count (decision 39). */
-export type ProjectInput = { run: RunRow; pin: RunPin; turn: number; continuation: Continuation; asksUsage: boolean }
+export type ProjectInput = {
+  run: RunRow
+  pin: RunPin
+  turn: number
+  continuation: Continuation
+  asksUsage: boolean
+  tools: readonly ToolContract[]
+}
 
 /** `ProjectContext` of the walk: from references to a request, with the assertion made. */
 export interface ContextProjector {
@@ -55,8 +63,8 @@ export interface EndpointQuirks {
 export interface SproutKeeper {
   /** Inserts the sprout's row, when its first delta becomes durable; trust: the meet of its context (decision 23, K1). */
   open(run: RunRow, trust: Trust): Promise<void>
-  /** Seals the candidate, moves the head on if it still waits there. */
-  seal(input: { run: RunRow; contentId: string; partial: boolean }): Promise<void>
+  /** Seals the candidate, moves the head on if it still waits there; trust: the meet of all contexts that it was made in. */
+  seal(input: { run: RunRow; contentId: string; partial: boolean; trust: Trust | null }): Promise<void>
   /** The run ended without a word: there is no candidate, and the head goes back to where it was (case T2). */
   wither(run: RunRow): Promise<void>
   /** The forbidden gate refused what the run was to send: the attempt goes on the tree's record (M8). */

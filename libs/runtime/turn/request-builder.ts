@@ -74,7 +74,7 @@ export class RequestBuilder {
     const { contents, ids } = this.#deps
     const remembered = assembly.derived.map((text) => this.#derived.find(run.owner_id, text.text, text.derivedFrom))
     const referenced = assembly.pieces.flatMap((piece) =>
-      piece.kind === 'content' && 'content_id' in piece.ref ? [piece.ref.content_id] : [],
+      piece.kind !== 'path' && 'content_id' in piece.ref ? [piece.ref.content_id] : [],
     )
     const loaded = await contents.get([
       ...remembered.flatMap((entry) => entry?.contentId ?? []),
@@ -122,7 +122,7 @@ export class RequestBuilder {
       if (piece.kind === 'path') return piece
       const ref = 'derived' in piece.ref ? stored.derived[piece.ref.derived] : { contentId: piece.ref.content_id, digest: piece.ref.digest }
       if (!ref) throw new Error('a derived text was not stored')
-      return { kind: 'content' as const, role: piece.role, content_id: ref.contentId, digest: ref.digest }
+      return { kind: piece.kind, role: piece.role, content_id: ref.contentId, digest: ref.digest }
     })
     const projection: EventPayload<'context.projected'> = {
       turn,
@@ -234,6 +234,6 @@ export function refused(code: RefusedRequest['command']['code'], rule: RefusedRe
 function contentDigests(projection: EventPayload<'context.projected'>): ContentDigest[] {
   return [
     { content_id: projection.frame_content_id, digest: projection.frame_digest },
-    ...projection.pieces.flatMap((piece) => (piece.kind === 'content' ? [{ content_id: piece.content_id, digest: piece.digest }] : [])),
+    ...projection.pieces.flatMap((piece) => (piece.kind !== 'path' ? [{ content_id: piece.content_id, digest: piece.digest }] : [])),
   ]
 }

@@ -1,4 +1,5 @@
-import type { Cause } from '#contracts'
+import type { Cause, Trust } from '#contracts'
+import { meetTrust } from '#contracts'
 import { RunDriver } from '#kernel/driver/driver'
 import type { DriverOutcome, Performed, RunEffects } from '#kernel/driver/driver'
 import type { Clock, Ids, Scheduler } from '#kernel/ports/clock'
@@ -6,25 +7,33 @@ import type { ContentStore } from '#kernel/ports/content-store'
 import type { EventLog, SegmentRow } from '#kernel/ports/event-log'
 import type { Fanout } from '#kernel/ports/fanout'
 import type { ModelFailure, ModelGateway, ModelStreamEvent } from '#kernel/ports/model-gateway'
+import type { Checkpoint } from '#kernel/ports/approval-store'
+import type { ToolContract } from '#kernel/ports/effect-target'
 import type { RunRow, RunStore } from '#kernel/ports/run-store'
 import type { UnitOfWork } from '#kernel/ports/unit-of-work'
 import { saltedDigest } from '#kernel/record/chain'
 import type { StreamHead } from '#kernel/record/chain'
-import type { RunAction } from '#kernel/reducer/actions'
+import { ADMISSION_POLICY_VERSION } from '#kernel/admission/admit'
+import type { RunAction, RunEvent } from '#kernel/reducer/actions'
 import type { RunCommand, Usage } from '#kernel/reducer/commands'
-import { initialState } from '#kernel/reducer/state'
+import { initialState, REDUCER_VERSION } from '#kernel/reducer/state'
+import type { ToolCall } from '#kernel/reducer/state'
 import { causeOf } from './cause.ts'
 import { DeltaWriter } from './delta-writer.ts'
 import type { Segment } from './delta-writer.ts'
 import { endFromRecord } from './end-from-record.ts'
 import { foldAnswer } from './fold-answer.ts'
-import type { FoldSteer } from './fold-answer.ts'
+import type { FoldInsert } from './fold-answer.ts'
+import { insertOf } from './inserts.ts'
 import { interruptReason } from './interrupt-reason.ts'
-import type { ContextProjector, EndpointQuirks, ReadyRequest, RunPin, SproutKeeper } from './ports.ts'
+import type { ContextProjector, EndpointQuirks, PendingContent, ReadyRequest, RunPin, SproutKeeper } from './ports.ts'
+import { RunActions, shownTools } from './run-actions.ts'
+import type { ActionDeps } from './run-actions.ts'
 import type { RunAppender } from './run-appender.ts'
 import { RunPublisher } from './run-publisher.ts'
 import { RunRecorder } from './run-recorder.ts'
 import type { RunSealer } from './run-sealer.ts'
+import type { RunSuspender } from './run-suspender.ts'
 import { UsageOption } from './usage-option.ts'
 
 /** Everything that running runs needs from outside. */
@@ -36,6 +45,8 @@ export type RunHostDeps = {
   sprouts: SproutKeeper
   appender: RunAppender
   sealer: RunSealer
+  suspender: RunSuspender
+  actions: ActionDeps
   projector: ContextProjector
   gateway: ModelGateway
   quirks: EndpointQuirks
@@ -46,6 +57,19 @@ export type RunHostDeps = {
   /** Milliseconds before try number `tries` + 1, or null when it is not worth it. */
   retryDelay(failure: { retryable: boolean; retryAfterMs?: number; tries: number }): number | null
   report(error: unknown, runId: string): void
+}
+
+/** A durable piece of the answer, and its part in it. */
+type SaidSegment = Omit<Segment, 'digest'> & { part: number }
+
+/** Where a run that waited goes on: the loop's state, and what its record shows of what was said and done. */
+export type RunResumption = {
+  checkpoint: Checkpoint
+  pin: RunPin
+  segments: readonly SaidSegment[]
+  inserts: readonly FoldInsert[]
+  /** The meet of everything that the model saw so far (K1). */
+  trust: Trust
 }
 
 /** Channel that tells a run's owner that a command was accepted. */
@@ -62,9 +86,12 @@ export class RunHost implements RunEffects {
   readonly #deps: RunHostDeps
   readonly #driver: RunDriver
   readonly #deltas: DeltaWriter
-  readonly #segments: (Segment & { part: number })[] = []
-  readonly #steers: FoldSteer[] = []
-  readonly #steerTexts = new Map<string, string>()
+  readonly #segments: SaidSegment[]
+  readonly #inserts: FoldInsert[]
+  readonly #resumption: RunResumption | null
+  readonly #actions: RunActions
+  /** Texts that this run's events refer to and that are not read back: interjections, arguments, observations. */
+  readonly #texts = new Map<string, string>()
   readonly #steerDigests = new Map<string, string>()
   readonly #seenCommands = new Set<string>()
   readonly #usageOption: UsageOption
@@ -73,15 +100,38 @@ export class RunHost implements RunEffects {
   #handedOver: Segment[] = []
   #pin: RunPin | null = null
   #request: ReadyRequest | null = null
+  #shown: readonly ToolContract[] = []
+  /** The meet of everything that the model saw so far; null before it saw anything (K1). */
+  #contextTrust: Trust | null
+  #proposals: { name: string; argumentsText: string }[] = []
+  #began = 0
   #abort: AbortController | null = null
   #answerSalt: Uint8Array | undefined
   #cancelTimer: () => void = () => undefined
 
-  constructor({ run, head, lastPublicSeq, deps }: { run: RunRow; head: StreamHead; lastPublicSeq: number; deps: RunHostDeps }) {
+  constructor({
+    run,
+    head,
+    lastPublicSeq,
+    deps,
+    resumption = null,
+  }: {
+    run: RunRow
+    head: StreamHead
+    lastPublicSeq: number
+    deps: RunHostDeps
+    resumption?: RunResumption | null
+  }) {
     this.run = run
     this.#deps = deps
+    this.#resumption = resumption
+    this.#segments = [...(resumption?.segments ?? [])]
+    this.#inserts = [...(resumption?.inserts ?? [])]
+    this.#contextTrust = resumption?.trust ?? null
+    this.#pin = resumption?.pin ?? null
+    this.#actions = new RunActions({ run, deps: { ...deps, ...deps.actions }, profileHash: () => this.#pin?.profileHash ?? '' })
     this.#usageOption = new UsageOption(deps.quirks)
-    this.#recorder = new RunRecorder({ run, head, deps })
+    this.#recorder = new RunRecorder({ run, head, sproutOpen: this.#segments.length > 0, deps })
     this.#publisher = new RunPublisher({
       runId: run.id,
       lastPublicSeq,
@@ -91,10 +141,10 @@ export class RunHost implements RunEffects {
           const segment = this.#segments[ordinal]
           return { kind: segment?.kind ?? 'text', part: segment?.part ?? 0, text: segment?.body ?? null }
         },
-        steer: (contentId) => this.#steerTexts.get(contentId) ?? null,
+        content: (contentId) => this.#texts.get(contentId) ?? null,
       },
     })
-    this.#driver = new RunDriver({ state: initialState(run.candidate_id), effects: this })
+    this.#driver = new RunDriver({ state: resumption?.checkpoint.state ?? initialState(run.candidate_id), effects: this })
     this.#deltas = new DeltaWriter({ ids: deps.ids, scheduler: deps.scheduler, flush: (segments) => this.#handOver(segments) })
   }
 
@@ -104,9 +154,11 @@ export class RunHost implements RunEffects {
     const subscription = fanout.subscribe(commandChannel(this.run.id), () => this.#background(this.pollCommands()))
     subscription.catch((error: unknown) => report(error, this.run.id))
     try {
-      const pin = await projector.pin(this.run)
+      const pin = this.#pin ?? (await projector.pin(this.run))
       this.#pin = pin
-      this.#cancelTimer = scheduler.after(pin.limits.max_wall_ms, () =>
+      this.#began = this.#deps.clock.now().getTime()
+      const wallMs = Math.max(0, pin.limits.max_wall_ms - (this.#resumption?.checkpoint.spent_wall_ms ?? 0))
+      this.#cancelTimer = scheduler.after(wallMs, () =>
         this.#cutOff({
           tag: 'limit_reached',
           which: 'max_wall_ms',
@@ -115,14 +167,7 @@ export class RunHost implements RunEffects {
           settled_tokens: 0,
         }),
       )
-      this.#driver.submit({
-        tag: 'start',
-        fence: this.run.fence,
-        persona_version_id: pin.personaVersionId,
-        profile_hash: pin.profileHash,
-        bundle: pin.bundle,
-        limits: pin.limits,
-      })
+      this.#driver.submit(this.#firstCommand(pin))
       this.#background(this.pollCommands())
       return await this.#driver.run()
     } catch (error) {
@@ -131,6 +176,7 @@ export class RunHost implements RunEffects {
     } finally {
       this.#cancelTimer()
       this.abortModel()
+      this.abortEffect()
       void subscription.then(
         (unsubscribe) => unsubscribe(),
         () => undefined, // told above
@@ -138,9 +184,24 @@ export class RunHost implements RunEffects {
     }
   }
 
+  /** A suspended run goes on only under the loop that suspended it (decision 15). */
+  #firstCommand(pin: RunPin): RunCommand {
+    if (this.#resumption && this.#resumption.checkpoint.reducer_version !== REDUCER_VERSION) return { tag: 'fail', code: 'upgraded' }
+    if (this.#resumption) return { tag: 'resume', fence: this.run.fence }
+    return {
+      tag: 'start',
+      fence: this.run.fence,
+      persona_version_id: pin.personaVersionId,
+      profile_hash: pin.profileHash,
+      bundle: pin.bundle,
+      limits: pin.limits,
+    }
+  }
+
   /** Something of ours broke: the run ends now, with what its record shows, and not when its lease does. */
   async #endBroken(): Promise<DriverOutcome> {
     this.abortModel()
+    this.abortEffect()
     const sealed = await endFromRecord({ run: this.run, command: { tag: 'fail', code: 'harness_error' }, deps: this.#deps })
     return sealed ? 'sealed' : 'fenced'
   }
@@ -172,7 +233,7 @@ export class RunHost implements RunEffects {
       const content = command.content_id === null ? undefined : found.get(command.content_id)
       if (command.kind !== 'steer' || !content) continue
       const digest = Buffer.from(content.digest).toString('hex')
-      this.#steerTexts.set(content.id, content.body ?? '')
+      this.#texts.set(content.id, content.body ?? '')
       this.#steerDigests.set(content.id, digest)
       this.#driver.submit({ tag: 'steer', command_id: command.id, content_id: content.id, digest })
     }
@@ -217,7 +278,7 @@ export class RunHost implements RunEffects {
       events: action.events,
       cause: causeOf(command),
       rows,
-      trust: this.#request?.command.projection.trust ?? 'untrusted',
+      trust: this.#contextTrust ?? 'untrusted',
       pin: command.tag === 'start' ? this.#pin : null,
     })
     if (written === 'fenced') return 'fenced'
@@ -227,14 +288,8 @@ export class RunHost implements RunEffects {
     }
     this.#segments.push(...segments.map((segment, index) => ({ ...segment, part: rows[index]?.part ?? 0 })))
     for (const event of action.events) {
-      if (event.type !== 'steer.received' || !event.payload.used) continue
-      const { content_id, after_segments } = event.payload
-      this.#steers.push({
-        content_id,
-        digest: this.#steerDigests.get(content_id) ?? '',
-        after_segments,
-        text: this.#steerTexts.get(content_id) ?? '',
-      })
+      const insert = insertOf(event, (contentId) => this.#texts.get(contentId) ?? null)
+      if (insert) this.#inserts.push(insert)
     }
     this.#publisher.publish(written.chained)
     if (rows.length > 0) this.#deltas.acknowledge()
@@ -249,16 +304,20 @@ export class RunHost implements RunEffects {
 
   async #project(turn: number): Promise<void> {
     if (!this.#pin) throw new Error('the run was not pinned')
+    this.#shown = await shownTools(this.run, this.#deps.actions)
     const result = await this.#deps.projector.project({
       run: this.run,
       pin: this.#pin,
       turn,
-      continuation: { segments: this.#segments, steers: this.#steers, trust: this.#request?.command.projection.trust ?? 'untrusted' },
+      continuation: { segments: this.#segments, inserts: this.#inserts, trust: this.#contextTrust ?? 'untrusted' },
       asksUsage: await this.#usageOption.isAskedFor(),
+      tools: this.#shown,
     })
     if ('bodyText' in result) {
       this.#request = result
       this.#recorder.hold(result.contents)
+      const { trust } = result.command.projection
+      this.#contextTrust = meetTrust([trust, this.#contextTrust ?? trust])
     }
     this.#driver.submit(result.command)
   }
@@ -272,6 +331,7 @@ export class RunHost implements RunEffects {
     if (!request) throw new Error('there is no request to send')
     const abort = new AbortController()
     this.#abort = abort
+    this.#proposals = []
     const usage: Usage = { prompt_tokens: request.promptTokens, completion_tokens: 0, estimated: true }
     for await (const event of this.#deps.gateway.stream({
       body: request.body,
@@ -288,7 +348,10 @@ export class RunHost implements RunEffects {
     const { projector } = this.#deps
     switch (event.type) {
       case 'opened':
+        return
       case 'tool_call':
+        if (usage.estimated) usage.completion_tokens += projector.countTokens(event.argumentsText)
+        this.#proposals.push({ name: event.name, argumentsText: event.argumentsText })
         return
       case 'text':
       case 'reasoning':
@@ -304,7 +367,7 @@ export class RunHost implements RunEffects {
         this.#deltas.flushNow()
         await this.#keepQuirks(request)
         await this.pollCommands()
-        this.#driver.submit({ tag: 'model_finished', finish_reason: event.finishReason, usage })
+        this.#driver.submit({ tag: 'model_finished', finish_reason: event.finishReason, usage, calls: this.#proposed(event) })
         return
       case 'interrupted':
         this.#deltas.flushNow()
@@ -322,6 +385,19 @@ export class RunHost implements RunEffects {
         this.#driver.submit(this.#failureOf(event, request))
         return
     }
+  }
+
+  /** A message that was cut short proposes nothing: what is missing may be what matters (case E21). */
+  #proposed({ finishReason, droppedToolCalls }: Extract<ModelStreamEvent, { type: 'finished' }>) {
+    const isWhole = droppedToolCalls === 0 && finishReason !== 'length' && finishReason !== 'content_filter'
+    const { calls, contents } = this.#actions.propose(isWhole ? this.#proposals : [], this.#shown)
+    this.#hold(contents)
+    return calls
+  }
+
+  #hold(contents: readonly PendingContent[]): void {
+    this.#recorder.hold(contents)
+    for (const { id, content } of contents) if (typeof content === 'string') this.#texts.set(id, content)
   }
 
   #failureOf(failure: ModelFailure, request: ReadyRequest): RunCommand {
@@ -354,10 +430,69 @@ export class RunHost implements RunEffects {
     )
   }
 
+  // ------------------------------------------------------------ acting
+
+  #call(actionId: string): ToolCall {
+    const call = this.#driver.state.calls.find(({ action_id: id }) => id === actionId)
+    if (!call) throw new Error(`run ${this.run.id} proposed no action ${actionId}`)
+    return call
+  }
+
+  assessCall(actionId: string): void {
+    this.#background(
+      this.#actions.assess(this.#call(actionId), this.#contextTrust ?? 'untrusted').then((command) => void this.#driver.submit(command)),
+    )
+  }
+
+  dispatchEffect({ effect_id: effectId, action_id, constraints }: Extract<RunAction, { type: 'dispatch_effect' }>): void {
+    const contextTrust = this.#contextTrust ?? 'untrusted'
+    this.#background(this.#submitActed(this.#actions.dispatch({ call: this.#call(action_id), effectId, constraints, contextTrust })))
+  }
+
+  reconcileEffect({ effect_id: effectId, action_id }: Extract<RunAction, { type: 'reconcile_effect' }>): void {
+    this.#background(this.#submitActed(this.#actions.reconcile(this.#call(action_id), effectId)))
+  }
+
+  async #submitActed(acted: Promise<{ command: RunCommand; contents: PendingContent[] }>): Promise<void> {
+    const { command, contents } = await acted
+    this.#hold(contents)
+    this.#driver.submit(command)
+  }
+
+  abortEffect(): void {
+    this.#actions.abort()
+  }
+
+  async suspend(action: Extract<RunAction, { type: 'suspend' }>, command: RunCommand): Promise<Performed> {
+    const { clock, suspender } = this.#deps
+    const asked = action.approval ? action.state.calls.find(({ action_id: id }) => id === action.approval?.action_id) : undefined
+    const question =
+      action.approval && asked && command.tag === 'call_assessed'
+        ? await this.#actions.question(asked, {
+            approvalId: action.approval.approval_id,
+            reason: reasonOf(action.events),
+            policyVersion: ADMISSION_POLICY_VERSION,
+            expiresAt: new Date(command.expires_at),
+          })
+        : null
+    const written = await suspender.suspend({
+      run: this.run,
+      head: this.#recorder.head,
+      action,
+      cause: causeOf(command),
+      contents: this.#recorder.held,
+      question,
+      spentWallMs: (this.#resumption?.checkpoint.spent_wall_ms ?? 0) + clock.now().getTime() - this.#began,
+    })
+    if (!written) return 'fenced'
+    this.#publisher.publish(written)
+    return 'done'
+  }
+
   // ------------------------------------------------------------ the end
 
   acceptAnswer(): void {
-    const { body } = foldAnswer(this.#segments, this.#steers)
+    const { body } = foldAnswer(this.#segments, this.#inserts)
     this.#answerSalt = this.#deps.ids.bytes(32)
     this.#driver.submit({
       tag: 'accepted',
@@ -373,7 +508,8 @@ export class RunHost implements RunEffects {
       action,
       cause: causeOf(command) satisfies Cause,
       segments: this.#segments,
-      steers: this.#steers,
+      inserts: this.#inserts,
+      trust: this.#contextTrust,
       contents: this.#recorder.held,
       ...(action.outcome === 'finished' && this.#answerSalt ? { answerSalt: this.#answerSalt } : {}),
     })
@@ -381,4 +517,10 @@ export class RunHost implements RunEffects {
     this.#publisher.publish(sealed)
     return 'done'
   }
+}
+
+/** Why the owner is asked, as the verdict says. */
+function reasonOf(events: readonly RunEvent[]): string {
+  for (const event of events) if (event.type === 'policy.decided') return event.payload.reason ?? 'class_asks'
+  return 'class_asks'
 }

@@ -8,6 +8,8 @@ import type { UnitOfWork } from '#kernel/ports/unit-of-work'
 import { chainEvents } from '#kernel/record/chain'
 import type { ChainedEvent, StreamHead } from '#kernel/record/chain'
 import type { RunEvent } from '#kernel/reducer/actions'
+import { applyEffectEvents, tellsOfEffects } from './effect-events.ts'
+import type { ActionDeps } from './run-actions.ts'
 import type { PendingContent, RunPin, SproutKeeper } from './ports.ts'
 import type { RunAppender } from './run-appender.ts'
 import { envelopEvents } from './run-sealer.ts'
@@ -19,6 +21,7 @@ export type RunRecorderDeps = {
   contents: ContentStore
   sprouts: SproutKeeper
   appender: RunAppender
+  actions: Pick<ActionDeps, 'ledger' | 'approvals'>
   clock: Clock
 }
 
@@ -44,8 +47,10 @@ export class RunRecorder {
   #pendingContents: PendingContent[] = []
   #sproutOpen = false
 
-  constructor({ run, head, deps }: { run: RunRow; head: StreamHead; deps: RunRecorderDeps }) {
+  /** `sproutOpen`: the run goes on where words of it are durable already. */
+  constructor({ run, head, sproutOpen, deps }: { run: RunRow; head: StreamHead; sproutOpen: boolean; deps: RunRecorderDeps }) {
     this.#run = run
+    this.#sproutOpen = sproutOpen
     this.#head = head
     this.#deps = deps
   }
@@ -64,13 +69,18 @@ export class RunRecorder {
     return this.#pendingContents
   }
 
-  async write(write: RunWrite): Promise<RunWritten> {
-    const { chained, head } = chainEvents({
+  /** Chains events onto the run's stream without writing them. */
+  chain(events: readonly RunEvent[], cause: Cause): { chained: ChainedEvent[]; head: StreamHead } {
+    return chainEvents({
       stream: this.#stream,
       ownerId: this.#run.owner_id,
       head: this.#head,
-      events: envelopEvents(this.#run, write.events, { at: this.#deps.clock.now().toISOString(), cause: write.cause, actor: 'kernel' }),
+      events: envelopEvents(this.#run, events, { at: this.#deps.clock.now().toISOString(), cause, actor: 'kernel' }),
     })
+  }
+
+  async write(write: RunWrite): Promise<RunWritten> {
+    const { chained, head } = this.chain(write.events, write.cause)
     if (!(await this.#append(write, chained))) {
       const refusal = await this.#whyRefused(chained)
       if (refusal !== null) return refusal
@@ -85,18 +95,22 @@ export class RunRecorder {
 
   /** Most appends join those of other runs; what also changes state is a transaction of its own. */
   async #append({ events, rows, trust, pin }: RunWrite, chained: readonly ChainedEvent[]): Promise<boolean> {
-    const { unitOfWork, log, runs, contents, sprouts, appender } = this.#deps
+    const { unitOfWork, log, runs, contents, sprouts, appender, actions, clock } = this.#deps
     const { id, fence } = this.#run
     const opensSprout = rows.length > 0 && !this.#sproutOpen
     const steers = events.flatMap((event) => (event.type === 'steer.received' ? [event.payload] : []))
-    if (this.#pendingContents.length === 0 && !opensSprout && pin === null && steers.length === 0) {
+    const acts = tellsOfEffects(events)
+    // What is held while this one is being written goes with the next.
+    const held = this.#pendingContents
+    if (held.length === 0 && !opensSprout && pin === null && steers.length === 0 && !acts) {
       return appender.append({ runId: id, fence, events: chained, segments: rows })
     }
     const written = await unitOfWork.run(async () => {
-      const [held, killed] = await Promise.all([runs.holdFence(id, fence), runs.isKilled(this.#run)])
-      if (!held || killed) return false
+      const [isOurs, killed] = await Promise.all([runs.holdFence(id, fence), runs.isKilled(this.#run)])
+      if (!isOurs || killed) return false
       if (pin) await runs.pinVersions(id, pin)
-      for (const content of this.#pendingContents) await contents.put(content)
+      for (const content of held) await contents.put(content)
+      if (acts) await applyEffectEvents(this.#run, events, { ...actions, now: clock.now() })
       if (opensSprout) await sprouts.open(this.#run, trust)
       await runs.insertSegments(rows)
       for (const steer of steers) await runs.recordCommands([steer.command_id], steer.used)
@@ -104,7 +118,7 @@ export class RunRecorder {
       return true
     })
     if (written) {
-      this.#pendingContents = []
+      this.#pendingContents = this.#pendingContents.filter((content) => !held.includes(content))
       this.#sproutOpen ||= opensSprout
     }
     return written

@@ -1,4 +1,4 @@
-import type { NewEvent } from '#contracts'
+import type { NewEvent, Trust } from '#contracts'
 import type { Clock } from '#kernel/ports/clock'
 import type { ContentStore } from '#kernel/ports/content-store'
 import type { EventLog } from '#kernel/ports/event-log'
@@ -7,9 +7,11 @@ import type { UnitOfWork } from '#kernel/ports/unit-of-work'
 import { chainEvents, contentDigest } from '#kernel/record/chain'
 import type { ChainedEvent, StreamHead } from '#kernel/record/chain'
 import type { RunAction, RunEvent } from '#kernel/reducer/actions'
+import { applyEffectEvents } from './effect-events.ts'
 import { foldAnswer } from './fold-answer.ts'
-import type { FoldSegment, FoldSteer } from './fold-answer.ts'
+import type { FoldInsert, FoldSegment } from './fold-answer.ts'
 import type { PendingContent, SproutKeeper } from './ports.ts'
+import type { ActionDeps } from './run-actions.ts'
 
 /** Puts the run's envelope on what the reducer decided. */
 export function envelopEvents(
@@ -33,6 +35,7 @@ export type RunSealerDeps = {
   runs: RunStore
   contents: ContentStore
   sprouts: SproutKeeper
+  actions: Pick<ActionDeps, 'ledger' | 'approvals'>
   clock: Clock
 }
 
@@ -54,14 +57,16 @@ export class RunSealer {
     action: Extract<RunAction, { type: 'seal' }>
     cause: NewEvent['cause']
     segments: readonly FoldSegment[]
-    steers: readonly FoldSteer[]
+    inserts: readonly FoldInsert[]
+    /** The meet of all contexts in which the answer was made; null for none (K1). */
+    trust: Trust | null
     /** The salt under which the answer's digest was already announced (result.pre_accept). */
     answerSalt?: Uint8Array
     /** Contents that the last events refer to and that are not stored yet. */
     contents?: readonly PendingContent[]
   }): Promise<ChainedEvent[] | null> {
     const { run, action } = input
-    const { unitOfWork, log, runs, contents, sprouts, clock } = this.#deps
+    const { unitOfWork, log, runs, contents, sprouts, actions, clock } = this.#deps
     return unitOfWork.run(async () => {
       if (!(await runs.holdFence(run.id, run.fence))) return null
       await this.#sealAnswer(input)
@@ -73,6 +78,7 @@ export class RunSealer {
         return []
       }
       for (const content of input.contents ?? []) await contents.put(content)
+      await applyEffectEvents(run, action.events, { ...actions, now: clock.now() })
       const events = [...(await this.#lateSteers(open, action.events, input.segments.length)), ...action.events]
       const { chained } = chainEvents({
         stream: `run:${run.id}`,
@@ -85,17 +91,20 @@ export class RunSealer {
         open.map((command) => command.id),
         false,
       )
+      await actions.approvals.revokeOf(run.id, clock.now())
       await endRun(runs, run, { state: action.outcome, reason: action.reason })
       return chained
     })
   }
 
   /** The answer as one content under its candidate; a run that said nothing leaves its tree as it found it (spec/2). */
-  async #sealAnswer(input: Pick<Parameters<RunSealer['seal']>[0], 'run' | 'action' | 'segments' | 'steers' | 'answerSalt'>): Promise<void> {
+  async #sealAnswer(
+    input: Pick<Parameters<RunSealer['seal']>[0], 'run' | 'action' | 'segments' | 'inserts' | 'trust' | 'answerSalt'>,
+  ): Promise<void> {
     const { contents, sprouts, runs } = this.#deps
-    const { run, segments, steers, answerSalt } = input
+    const { run, segments, inserts, trust, answerSalt } = input
     if (segments.length === 0 || run.candidate_id === null) return sprouts.wither(run)
-    const folded = foldAnswer(segments, steers)
+    const folded = foldAnswer(segments, inserts)
     await contents.put({
       id: run.candidate_id,
       owner_id: run.owner_id,
@@ -105,7 +114,7 @@ export class RunSealer {
       derived_from: folded.derivedFrom,
       ...(answerSalt ? { salt: answerSalt } : {}),
     })
-    await sprouts.seal({ run, contentId: run.candidate_id, partial: input.action.partial })
+    await sprouts.seal({ run, contentId: run.candidate_id, partial: input.action.partial, trust })
     await runs.deleteSegments(run.id)
   }
 

@@ -3,7 +3,7 @@ import type { EventPayload, EventRecord, RunStreamEvent } from '#contracts'
 /** Texts that a public event refers to; null = erased. */
 export type StreamTexts = {
   segment(ordinal: number): { kind: 'text' | 'reasoning'; part: number; text: string | null }
-  steer(contentId: string): string | null
+  content(contentId: string): string | null
 }
 
 /** The public form of a run's event, or null when readers of the stream do not see it (spec/6 "SSE"). */
@@ -28,8 +28,21 @@ export function toStreamEvent(input: { runId: string; record: EventRecord; prevS
     }
     case 'steer.received': {
       const { command_id, content_id, used } = record.payload as EventPayload<'steer.received'>
-      return { ...base, type: record.type, command_id, used, text: texts.steer(content_id) }
+      return { ...base, type: record.type, command_id, used, text: texts.content(content_id) }
     }
+    case 'tool.executed': {
+      const { action_id, tool, status, reason, content_id } = record.payload as EventPayload<'tool.executed'>
+      const text = content_id === null ? null : texts.content(content_id)
+      return { ...base, type: record.type, action_id, tool, status, reason, text }
+    }
+    case 'approval.requested': {
+      const { approval_id, action_id, tool, expires_at } = record.payload as EventPayload<'approval.requested'>
+      return { ...base, type: record.type, approval_id, action_id, tool, expires_at }
+    }
+    case 'run.suspended':
+      return { ...base, type: record.type, reason: (record.payload as EventPayload<'run.suspended'>).reason }
+    case 'run.resumed':
+      return { ...base, type: record.type }
     case 'run.finished':
       return { ...base, type: record.type, ...endOf(record.payload as EventPayload<'run.finished'>), partial: false }
     case 'run.interrupted': {

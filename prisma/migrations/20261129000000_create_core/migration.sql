@@ -439,20 +439,28 @@ CREATE INDEX nodes_content ON nodes (content_id);
 ALTER TABLE trees ADD FOREIGN KEY (id, root_node_id) REFERENCES nodes (tree_id, id) DEFERRABLE INITIALLY DEFERRED;
 ALTER TABLE trees ADD FOREIGN KEY (id, head_node_id) REFERENCES nodes (tree_id, id) DEFERRABLE INITIALLY DEFERRED;
 
--- M1, M2, M7: what is sealed stays; the only changes are seal (once) and tombstone (once).
+-- Place of a trust in its lattice; null for what is none.
+CREATE FUNCTION trust_rank(trust text) RETURNS integer LANGUAGE sql IMMUTABLE AS $$
+  SELECT array_position(ARRAY['untrusted', 'workspace', 'trusted'], trust)
+$$;
+
+-- M1, M2, M7: what is sealed stays; the only changes are seal (once) and tombstone (once). Trust only falls, and only until the seal (K1).
 CREATE FUNCTION guard_nodes() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF TG_OP = 'DELETE' THEN
     RAISE EXCEPTION 'node % cannot be deleted, only tombstoned', OLD.id USING ERRCODE = 'LT003';
   END IF;
   IF ROW(NEW.id, NEW.tree_id, NEW.owner_id, NEW.parent_id, NEW.kind, NEW.role, NEW.seq, NEW.depth, NEW.speaker_character_id, NEW.speaker_name,
-         NEW.author, NEW.trust, NEW.run_id, NEW.edited_from_id, NEW.zone, NEW.at, NEW.created_at)
+         NEW.author, NEW.run_id, NEW.edited_from_id, NEW.zone, NEW.at, NEW.created_at)
      IS DISTINCT FROM
      ROW(OLD.id, OLD.tree_id, OLD.owner_id, OLD.parent_id, OLD.kind, OLD.role, OLD.seq, OLD.depth, OLD.speaker_character_id, OLD.speaker_name,
-         OLD.author, OLD.trust, OLD.run_id, OLD.edited_from_id, OLD.zone, OLD.at, OLD.created_at) THEN
+         OLD.author, OLD.run_id, OLD.edited_from_id, OLD.zone, OLD.at, OLD.created_at) THEN
     RAISE EXCEPTION 'node % is immutable', OLD.id USING ERRCODE = 'LT003';
   END IF;
-  IF OLD.sealed AND ROW(NEW.sealed, NEW.partial, NEW.content_id) IS DISTINCT FROM ROW(OLD.sealed, OLD.partial, OLD.content_id) THEN
+  IF trust_rank(NEW.trust) > trust_rank(OLD.trust) THEN
+    RAISE EXCEPTION 'node % is immutable: its trust never rises', OLD.id USING ERRCODE = 'LT003';
+  END IF;
+  IF OLD.sealed AND ROW(NEW.sealed, NEW.partial, NEW.content_id, NEW.trust) IS DISTINCT FROM ROW(OLD.sealed, OLD.partial, OLD.content_id, OLD.trust) THEN
     RAISE EXCEPTION 'node % is sealed', OLD.id USING ERRCODE = 'LT003';
   END IF;
   IF OLD.deleted_at IS NOT NULL AND NEW.deleted_at IS DISTINCT FROM OLD.deleted_at THEN

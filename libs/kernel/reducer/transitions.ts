@@ -1,0 +1,87 @@
+import type { BudgetAxis, FailCode, ForbiddenRule, InterruptReason } from '#contracts'
+import type { RunAction, RunEvent } from './actions.ts'
+import type { RunLoopState } from './state.ts'
+
+export type Reduction = { state: RunLoopState; actions: RunAction[] }
+
+/** Ways in which a run goes on or ends, shared by the branches of the loop. All pure. */
+
+export function unchanged(state: RunLoopState): Reduction {
+  return { state, actions: [] }
+}
+
+/** Begins the next turn, or the end where there is none left. */
+export function nextTurn(state: RunLoopState, before: RunEvent[]): Reduction {
+  if (state.turn < state.limits.max_turns) return startTurn(state, before)
+  return exhausted(state, { which: 'max_turns', limit: state.limits.max_turns, needed: state.turn + 1, first: before })
+}
+
+export function startTurn(state: RunLoopState, before: RunEvent[]): Reduction {
+  const turn = state.turn + 1
+  return {
+    state: { ...state, phase: 'projecting', turn, tries: 0, part_kind: null, effect: null, calls: [] },
+    actions: [
+      { type: 'record', events: [...before, { type: 'turn.started', payload: { turn } }] },
+      { type: 'project_context', turn },
+    ],
+  }
+}
+
+/** A budget that is used up: said which, and the run ends where it stands (K6). */
+export function exhausted(
+  state: RunLoopState,
+  bound: { which: BudgetAxis; limit: number; needed: number; first: RunEvent[]; abort?: boolean },
+): Reduction {
+  const { which, limit, needed, first, abort } = bound
+  const told: RunEvent = { type: 'budget.exhausted', payload: { which, limit, needed } }
+  return interrupt(state, { reason: 'budget_exhausted', which, first: [...first, told], ...(abort ? { abort } : {}) })
+}
+
+export function steerEvent(steer: RunLoopState['steers'][number], used: boolean, afterSegments: number): RunEvent {
+  return {
+    type: 'steer.received',
+    payload: { command_id: steer.command_id, content_id: steer.content_id, used, after_segments: afterSegments },
+    content_digests: [{ content_id: steer.content_id, digest: steer.digest }],
+  }
+}
+
+export function interrupt(
+  state: RunLoopState,
+  ending: { reason: InterruptReason; which?: BudgetAxis; code?: string; abort?: boolean; first: RunEvent[] },
+): Reduction {
+  const events: RunEvent[] = [
+    ...ending.first,
+    ...unusedSteers(state),
+    {
+      type: 'run.interrupted',
+      payload: { reason: ending.reason, which: ending.which ?? null, code: ending.code ?? null, ...endOf(state) },
+    },
+  ]
+  const seal: RunAction = { type: 'seal', outcome: 'interrupted', partial: true, reason: ending.reason, events }
+  return { state: ended(state), actions: ending.abort ? [{ type: 'abort_model' }, seal] : [seal] }
+}
+
+export function fail(state: RunLoopState, ending: { code: FailCode; rule: ForbiddenRule | null; first: RunEvent[] }): Reduction {
+  const events: RunEvent[] = [
+    ...ending.first,
+    ...unusedSteers(state),
+    { type: 'run.failed', payload: { code: ending.code, rule: ending.rule, ...endOf(state) } },
+  ]
+  return {
+    state: ended(state),
+    actions: [{ type: 'abort_model' }, { type: 'seal', outcome: 'failed', partial: true, reason: ending.code, events }],
+  }
+}
+
+function ended(state: RunLoopState): RunLoopState {
+  return { ...state, phase: 'ended', steers: [] }
+}
+
+function unusedSteers(state: RunLoopState): RunEvent[] {
+  return state.steers.map((steer) => steerEvent(steer, false, state.segments))
+}
+
+/** A sprout without a delta never becomes a node: its end names no candidate (spec/2). */
+export function endOf(state: RunLoopState) {
+  return { candidate_id: state.segments > 0 ? state.candidate_id : null, delta_count: state.deltas, turns: state.turn }
+}

@@ -1,0 +1,334 @@
+import type { AdmissionFacts, ApprovalFacts, Arbitration, Constraint, Trust } from '#contracts'
+import { toSlug } from '#contracts'
+import { admit } from '#kernel/admission/admit'
+import type { Dispatched, EffectBroker } from '#kernel/effects/broker'
+import { grantLayer } from '#kernel/ports/approval-store'
+import type { ApprovalRow, ApprovalStore, CheckpointStore, GrantRow, GrantStore } from '#kernel/ports/approval-store'
+import type { Clock, Ids } from '#kernel/ports/clock'
+import type { ContentStore } from '#kernel/ports/content-store'
+import type { EffectLedger } from '#kernel/ports/effect-ledger'
+import type { EffectCall, Observation, ToolCatalogue, ToolContract } from '#kernel/ports/effect-target'
+import type { JsonObject } from '#kernel/ports/model-gateway'
+import type { RunRow, RunStore } from '#kernel/ports/run-store'
+import { saltedDigest, sha256Hex } from '#kernel/record/chain'
+import { canonicalJson } from '#kernel/record/canonical-json'
+import type { ProposedCall, RunCommand, SeenObservation } from '#kernel/reducer/commands'
+import type { ToolCall } from '#kernel/reducer/state'
+import type { PendingContent } from './ports.ts'
+
+/** Everything that acting needs from outside. */
+export type ActionDeps = {
+  catalogue: ToolCatalogue
+  grants: GrantStore
+  approvals: ApprovalStore
+  checkpoints: CheckpointStore
+  ledger: EffectLedger
+  broker: EffectBroker
+  /** Masks secrets in what goes out and what comes back (decision 37). */
+  scrub(text: string): string
+  /** Whether arguments fit a JSON schema. */
+  fits(schema: JsonObject, value: JsonObject): boolean
+}
+
+/** How long the owner has to answer before silence counts as a no. Milliseconds. */
+export const APPROVAL_TIMEOUT_MS = 24 * 60 * 60_000
+
+/** Nobody judged stricter: the resident judge (司命) is a plugin that tightens this. */
+const unmoved: Arbitration = { capability: 'autonomous', data: 'autonomous', consequence: 'autonomous', situation: 'autonomous' }
+
+type Deps = ActionDeps & { contents: ContentStore; runs: RunStore; ids: Ids; clock: Clock }
+
+/** A tool as it is shown to a model: providers take letters, digits, `_` and `-` in names. */
+export function shownName(tool: string): string {
+  return tool.replaceAll(/[^A-Za-z0-9_-]/g, '_')
+}
+
+/** The smallest set of tools that this run may be shown: what exists and what every layer grants (spec/3 "baigong"). */
+export async function shownTools(
+  place: Pick<RunRow, 'owner_id' | 'character_id' | 'tree_id'>,
+  deps: Pick<ActionDeps, 'catalogue' | 'grants'>,
+): Promise<ToolContract[]> {
+  const layers = await deps.grants.layers({ ownerId: place.owner_id, characterId: place.character_id, treeId: place.tree_id })
+  // A character has the tools that were given to it by name, and none by default.
+  const own = layers.find(({ scope }) => scope === 'character')?.tools ?? []
+  if (own.length === 0) return []
+  const taken = new Set<string>()
+  return (await deps.catalogue.list(place.owner_id)).filter((contract) => {
+    const isGranted = own.includes(contract.name) && layers.every(({ tools }) => tools === null || tools.includes(contract.name))
+    const name = shownName(contract.name)
+    if (!isGranted || taken.has(name)) return false
+    taken.add(name)
+    return true
+  })
+}
+
+/** What one run does beside speaking: facts for verdicts, dispatch through the broker, reading back. Decides nothing (K2, K3, K9). */
+export class RunActions {
+  readonly #run: RunRow
+  readonly #deps: Deps
+  readonly #profileHash: () => string
+  #abort = new AbortController()
+
+  constructor({ run, deps, profileHash }: { run: RunRow; deps: Deps; profileHash: () => string }) {
+    this.#run = run
+    this.#deps = deps
+    this.#profileHash = profileHash
+  }
+
+  abort(): void {
+    this.#abort.abort()
+  }
+
+  /** Tool calls as the model made them, under ids of ours, with their arguments as content. `shown`: the tools of that request. */
+  propose(
+    calls: readonly { name: string; argumentsText: string }[],
+    shown: readonly ToolContract[],
+  ): { calls: ProposedCall[]; contents: PendingContent[] } {
+    const { ids, scrub } = this.#deps
+    const contents: PendingContent[] = []
+    const proposed = calls.map(({ name, argumentsText }): ProposedCall => {
+      const contract = shown.find((one) => shownName(one.name) === name)
+      const salt = ids.bytes(32)
+      const text = scrub(normalized(argumentsText))
+      const content: PendingContent = {
+        id: ids.next(),
+        owner_id: this.#run.owner_id,
+        media_type: 'application/json',
+        content: text,
+        salt,
+        derived_from: this.#run.candidate_id === null ? [] : [this.#run.candidate_id],
+      }
+      contents.push(content)
+      return {
+        action_id: ids.next(),
+        tool: contract?.name ?? toSlug(name),
+        content_id: content.id,
+        digest: Buffer.from(saltedDigest(salt, text)).toString('hex'),
+      }
+    })
+    return { calls: proposed, contents }
+  }
+
+  /** Gathers what the verdict on one action reads. */
+  async assess(call: ToolCall, contextTrust: Trust): Promise<Extract<RunCommand, { tag: 'call_assessed' }>> {
+    const { ids, clock } = this.#deps
+    const { facts, contract } = await this.#facts(call, contextTrust, await this.#approvalOf(call))
+    return {
+      tag: 'call_assessed',
+      action_id: call.action_id,
+      facts,
+      consequence: contract?.consequence ?? 'lasting',
+      price_micros: contract?.priceMicros ?? null,
+      effect_id: ids.next(),
+      approval_id: call.approval_id ?? ids.next(),
+      checkpoint_id: ids.next(),
+      expires_at: new Date(clock.now().getTime() + APPROVAL_TIMEOUT_MS).toISOString(),
+    }
+  }
+
+  async #facts(call: ToolCall, contextTrust: Trust, approval: ApprovalFacts | null) {
+    const { catalogue, grants, runs, contents, fits } = this.#deps
+    const run = this.#run
+    const [found, layers, killed, stored] = await Promise.all([
+      catalogue.find(run.owner_id, call.tool),
+      grants.layers({ ownerId: run.owner_id, characterId: run.character_id, treeId: run.tree_id }),
+      runs.isKilled(run),
+      contents.get([call.content_id]),
+    ])
+    const contract = found?.contract ?? null
+    const given = parsedArguments(stored.get(call.content_id)?.body ?? null)
+    const facts: AdmissionFacts = {
+      tool: call.tool,
+      capability: contract?.capability ?? null,
+      argument_capability: null,
+      egress: contract?.egress ?? 'free',
+      undoable: contract?.undoable ?? false,
+      arguments_valid: contract !== null && given !== null && fits(contract.parameters, given),
+      run_kind: run.kind,
+      mode: modeOf(layers),
+      grants: layers.map(grantLayer),
+      class_rules: layers.flatMap(({ class_rules: rules }) => rules),
+      context_trust: contextTrust,
+      arbitration: unmoved,
+      listeners: [],
+      killed,
+      approval,
+    }
+    return { facts, contract, found, given }
+  }
+
+  async #approvalOf(call: ToolCall): Promise<ApprovalFacts | null> {
+    if (call.approval_id === null) return null
+    const { approvals, clock, catalogue } = this.#deps
+    const row = await approvals.ofAction(this.#run.id, call.action_id)
+    if (!row || row.id !== call.approval_id) return null
+    const contract = (await catalogue.find(this.#run.owner_id, call.tool))?.contract
+    return {
+      state: row.state === 'pending' && row.expires_at <= clock.now() ? 'expired' : row.state,
+      same_action: row.action_id === call.action_id && row.tool === call.tool,
+      same_arguments: row.arguments_content_id === call.content_id && row.arguments_hash === call.digest,
+      same_versions: row.profile_hash === this.#profileHash() && row.tool_version === contract?.version,
+      by_owner: row.decided_by === this.#run.owner_id,
+    }
+  }
+
+  /** The question that goes to the owner with a suspension. */
+  async question(call: ToolCall, asked: { approvalId: string; reason: string; policyVersion: number; expiresAt: Date }) {
+    const contract = (await this.#deps.catalogue.find(this.#run.owner_id, call.tool))?.contract
+    return {
+      id: asked.approvalId,
+      owner_id: this.#run.owner_id,
+      character_id: this.#run.character_id,
+      run_id: this.#run.id,
+      action_id: call.action_id,
+      tool: call.tool,
+      tool_version: contract?.version ?? '',
+      capability: call.capability ?? 'irreversible_external',
+      reason: asked.reason,
+      arguments_content_id: call.content_id,
+      arguments_hash: call.digest,
+      profile_hash: this.#profileHash(),
+      policy_version: asked.policyVersion,
+      expires_at: asked.expiresAt,
+    } satisfies Omit<ApprovalRow, 'state' | 'decided_by' | 'decided_at' | 'created_at'>
+  }
+
+  /** Sends an effect whose intent is durable, and says what became of it. */
+  async dispatch(input: {
+    call: ToolCall
+    effectId: string
+    constraints: readonly Constraint[]
+    contextTrust: Trust
+  }): Promise<{ command: Extract<RunCommand, { tag: 'effect_settled' }>; contents: PendingContent[] }> {
+    const { ledger, broker } = this.#deps
+    const { call, effectId, constraints, contextTrust } = input
+    this.#abort = new AbortController()
+    const effect = await ledger.get(effectId)
+    const { found, given } = await this.#facts(call, contextTrust, null)
+    if (!effect || !found || given === null) return this.#settled(call, effectId, { type: 'denied', code: 'tool_gone' }, null)
+    const outcome = await broker.dispatch({
+      effect,
+      contract: found.contract,
+      target: found.target,
+      call: { ...this.#effectCall(effectId, call, given, constraints), signal: this.#abort.signal },
+      stillAllowed: () => this.#stillAllowed(call, contextTrust),
+    })
+    return this.#settled(call, effectId, outcome, found.contract)
+  }
+
+  #effectCall(effectId: string, call: ToolCall, given: JsonObject, constraints: readonly Constraint[]): Omit<EffectCall, 'signal'> {
+    const { id, owner_id: ownerId, character_id: characterId, tree_id: treeId } = this.#run
+    return {
+      effectId,
+      ownerId,
+      characterId,
+      runId: id,
+      treeId,
+      tool: call.tool,
+      arguments: given,
+      idempotencyKey: call.action_id,
+      argumentsHash: sha256Hex(canonicalJson(given)),
+      constraints,
+    }
+  }
+
+  /** Newest revocations win: grants, mode, kill switch and cancellation, asked again right before the send (`003…` §3). */
+  async #stillAllowed(call: ToolCall, contextTrust: Trust): Promise<true | string> {
+    const commands = await this.#deps.runs.openCommands(this.#run.id)
+    if (commands.some(({ kind }) => kind === 'cancel')) return 'cancelled'
+    const served: ApprovalFacts = { state: 'approved', same_action: true, same_arguments: true, same_versions: true, by_owner: true }
+    const { facts } = await this.#facts(call, contextTrust, call.approval_id === null ? null : served)
+    const decision = admit(facts)
+    return decision.verdict === 'autonomous' || decision.verdict === 'rule_bound' ? true : decision.reason
+  }
+
+  #settled(call: ToolCall, effectId: string, outcome: Dispatched, contract: ToolContract | null) {
+    const price = contract?.priceMicros ?? 0
+    const observation = 'observation' in outcome ? outcome.observation : null
+    const kept = observation ? this.#kept(call, observation) : null
+    // What may have happened is charged as if it had (decision 39).
+    const cost = outcome.type === 'done' ? (outcome.costMicros ?? price) : outcome.type === 'unknown' ? price : 0
+    return {
+      command: {
+        tag: 'effect_settled' as const,
+        effect_id: effectId,
+        outcome: outcome.type,
+        code: 'code' in outcome ? toSlug(outcome.code) : null,
+        cost_micros: cost,
+        cost_estimated: outcome.type === 'unknown' || (outcome.type === 'done' && outcome.costMicros === null),
+        observation: kept?.seen ?? null,
+        checkpoint_id: this.#deps.ids.next(),
+      },
+      contents: kept ? [kept.content] : [],
+    }
+  }
+
+  /** An observation as content: attested, scrubbed, with how far it is to be believed. */
+  #kept(call: ToolCall, observation: Observation): { seen: SeenObservation; content: PendingContent } {
+    const { ids, scrub } = this.#deps
+    const { source, at, licence, mediaType, truncated, trust } = observation
+    const text = JSON.stringify({
+      source,
+      at,
+      ...(licence === null ? {} : { licence }),
+      media_type: mediaType,
+      ...(truncated ? { truncated } : {}),
+      trust,
+      text: scrub(observation.text),
+    })
+    const salt = ids.bytes(32)
+    const content: PendingContent = {
+      id: ids.next(),
+      owner_id: this.#run.owner_id,
+      media_type: 'application/json',
+      content: text,
+      salt,
+      derived_from: [call.content_id],
+    }
+    return { seen: { content_id: content.id, digest: Buffer.from(saltedDigest(salt, text)).toString('hex'), trust }, content }
+  }
+
+  /** What became of an effect that was sent and never answered: a person's word, the target's proof, or still nobody knows. */
+  async reconcile(
+    call: ToolCall,
+    effectId: string,
+  ): Promise<{ command: Extract<RunCommand, { tag: 'effect_reconciled' }>; contents: PendingContent[] }> {
+    const { ledger, broker, ids } = this.#deps
+    const command = { tag: 'effect_reconciled' as const, effect_id: effectId, observation: null, checkpoint_id: ids.next() }
+    const effect = await ledger.get(effectId)
+    if (effect?.state === 'reconciled_done' || effect?.state === 'done')
+      return { command: { ...command, as: 'done', by: 'person' }, contents: [] }
+    if (effect?.state === 'reconciled_failed' || effect?.state === 'failed')
+      return { command: { ...command, as: 'failed', by: 'person' }, contents: [] }
+    const { found, given } = await this.#facts(call, 'untrusted', null)
+    if (!effect || !found || given === null) return { command: { ...command, as: 'unknown', by: 'target' }, contents: [] }
+    const proof = await broker.readBack({ target: found.target, call: this.#effectCall(effectId, call, given, effect.constraints) })
+    if (!proof) return { command: { ...command, as: 'unknown', by: 'target' }, contents: [] }
+    const kept = proof.observation ? this.#kept(call, proof.observation) : null
+    return { command: { ...command, as: 'done', by: 'target', observation: kept?.seen ?? null }, contents: kept ? [kept.content] : [] }
+  }
+}
+
+/** The strictest mode of all layers; without a grant of the owner there is none, which forbids. */
+function modeOf(layers: readonly GrantRow[]): AdmissionFacts['mode'] {
+  if (!layers.some(({ scope }) => scope === 'owner')) return null
+  if (layers.some(({ mode }) => mode === 'plan')) return 'plan'
+  return layers.every(({ mode }) => mode === 'auto') ? 'auto' : 'default'
+}
+
+/** One spelling for arguments that say the same; what is no JSON object stays as it came and is refused later. */
+function normalized(text: string): string {
+  const parsed = parsedArguments(text.trim() === '' ? '{}' : text)
+  return parsed === null ? text : canonicalJson(parsed)
+}
+
+function parsedArguments(text: string | null): JsonObject | null {
+  if (text === null) return null
+  try {
+    const parsed: unknown = JSON.parse(text)
+    return typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed) ? (parsed as JsonObject) : null
+  } catch {
+    // Not JSON: the model made a mistake, and hears of it.
+    return null
+  }
+}
