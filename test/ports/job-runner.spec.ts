@@ -95,9 +95,9 @@ describe.each(portTiers)('the outbox and its JobRunner on the %s tier', (name) =
   it('does a row once, however often and by however many processes it is woken (case Q1)', async () => {
     const [here, there] = [await instance.process(), await instance.process()]
     let begun = 0
-    const slow: JobHandler = async (row) => {
+    const slow: JobHandler = async (row, attempt) => {
       begun += 1
-      await settle(row)
+      await settle(row, attempt)
     }
     const first = runner(here, { 'test.leave': slow })
     const second = runner(there, { 'test.leave': slow }, tier.replica())

@@ -85,7 +85,7 @@ export class CharactersController {
   @ApiRoute({
     method: 'DELETE',
     path: '/v1/characters/{id}',
-    summary: 'Delete a character: its cards, picture and lorebooks are erased, its trees stay',
+    summary: 'Delete a character: its cards, picture, lorebooks and memories are erased, its trees stay',
     access: 'write',
     answer: noContent,
   })

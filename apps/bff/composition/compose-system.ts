@@ -60,16 +60,16 @@ export async function composeSystem({
   const { lifecycle, database, clock, ids } = foundation
   try {
     const worlds = composeWorlds(foundation)
-    const characters = composeCharacters(foundation, worlds)
+    const transport = composeTransport(foundation)
+    const memory = await composeMemory(foundation, transport)
+    const characters = composeCharacters(foundation, { ...worlds, upkeep: memory.upkeep })
     const identity = composeIdentity(foundation, async (ownerId) => {
       await worlds.realms.createReal(ownerId)
       await characters.createDemo(ownerId, Buffer.from(demoCardSource))
     })
     const record = composeRecord(foundation)
     const governance = composeGovernance(foundation)
-    const transport = composeTransport(foundation)
     const model = await composeModel(foundation)
-    const memory = await composeMemory(foundation, transport)
     const tools = composeTools(foundation, memory)
     const catalogue = overrides.tools ? new JoinedCatalogue({ builtin: [], others: [overrides.tools, tools.catalogue] }) : tools.catalogue
     const conversation = composeConversation(foundation, {

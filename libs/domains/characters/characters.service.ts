@@ -10,7 +10,7 @@ import { exportCard, parseCard } from './cards/index.ts'
 import type { CardFormat, ParsedCard } from './cards/index.ts'
 import { characterView, editsOf, nameLabel } from './character-view.ts'
 import { keepableBook } from './keepable-book.ts'
-import type { CharacterRow, CharacterStore, KeepBook, ResolveRealm } from './ports.ts'
+import type { CharacterRow, CharacterStore, ForgetMemories, KeepBook, ResolveRealm } from './ports.ts'
 import { refusingCards } from './refuse-card.ts'
 
 export type CharactersServiceParts = {
@@ -21,6 +21,7 @@ export type CharactersServiceParts = {
   clock: Clock
   ids: Ids
   keepBook: KeepBook
+  forgetMemories: ForgetMemories
   resolveRealm: ResolveRealm
 }
 
@@ -131,16 +132,19 @@ export class CharactersService {
   }
 
   /**
-   * Tombstones the character and erases its cards, picture and lorebooks; its trees stay. Throws not_found, wrong_state while a run of it
-   * is alive.
+   * Tombstones the character and its memories and erases its cards, picture and lorebooks, all or nothing of it; its trees stay. Throws
+   * not_found, wrong_state while an answer of it is under way.
    */
   async remove(ownerId: string, characterId: string): Promise<void> {
-    const { unit, store, contents, log, clock } = this.#parts
+    const { unit, store, contents, log, clock, forgetMemories } = this.#parts
     await unit.run(async () => {
+      // An extraction that stores now holds the row too: it is over before, or finds the character gone.
       await this.#lock(ownerId, characterId)
       if (await store.hasLiveRun(characterId))
         throw new LingtaiError('wrong_state', 'The character is answering, or an answer of it waits: stop that first.')
       const at = clock.now()
+      // First, since memories are locked before the record's streams.
+      await forgetMemories(ownerId, characterId)
       await store.remove(characterId, at)
       await log.append({
         stream: `character:${characterId}`,

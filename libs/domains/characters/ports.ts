@@ -50,7 +50,7 @@ export interface CharacterStore {
   addVersion(version: NewPersonaVersion, name: string): Promise<void>
   versions(characterId: string): Promise<PersonaVersionRow[]>
   accept(characterId: string, at: Date): Promise<void>
-  /** Whether a run of the character is queued, running or suspended. */
+  /** Whether an answer, or other work of the character itself, is queued, running or suspended; what jobs ask about it does not count. */
   hasLiveRun(characterId: string): Promise<boolean>
   /** Tombstones the character and its lorebooks. */
   remove(characterId: string, at: Date): Promise<void>
@@ -70,6 +70,9 @@ export type KeepBook = (input: {
   }
   fallbackName: string
 }) => Promise<string>
+
+/** What was remembered of a character is tombstoned, inside the deletion's unit of work. */
+export type ForgetMemories = (ownerId: string, characterId: string) => Promise<void>
 
 /** The named realm, or the owner's real one. Throws not_found. */
 export type ResolveRealm = (ownerId: string, realmId: string | undefined) => Promise<{ id: string }>

@@ -213,22 +213,16 @@ export class MemoryChange {
 
   /** Tombstones memories and all that they took in: the text of every version goes, and with it all that was derived from it. */
   async remove(memoryIds: readonly string[], cause: 'owner' | 'source_deleted' | 'undo_window_closed'): Promise<void> {
-    const { store, contents } = this.#deps
+    const { store, index, contents } = this.#deps
     const family = await store.family(this.scope.owner_id, memoryIds)
     await store.lockRows(this.scope.owner_id, family)
     const rows = await store.findAll(this.scope.owner_id, family, this.now)
     const present = rows.filter((row) => row.state !== 'deleted')
-    for (const row of present) {
-      await store.update(row.owner_id, row.id, { state: 'deleted', text_hash: null, undo_until: null, flagged: null }, this.now)
-      this.record({ type: 'memory.deleted', payload: { memory_id: row.id, cause } })
-    }
-    await contents.erase({
-      ids: await store.contentIds(
-        this.scope.owner_id,
-        present.map((row) => row.id),
-      ),
-      cause: `memory.${cause}`,
-    })
+    const ids = present.map((row) => row.id)
+    await index.drop(this.scope.owner_id, ids)
+    await store.tombstone(this.scope.owner_id, ids, this.now)
+    for (const id of ids) this.record({ type: 'memory.deleted', payload: { memory_id: id, cause } })
+    await contents.erase({ ids: await store.contentIds(this.scope.owner_id, ids), cause: `memory.${cause}` })
   }
 
   async #insert(candidate: Candidate, mentions: number): Promise<{ id: string; versionId: string }> {

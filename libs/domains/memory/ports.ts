@@ -140,6 +140,8 @@ export interface MemoryStore {
   /** Sources that a version has already are left as they are. */
   insertSources(scope: Scope, versionId: string, sources: readonly SourceRef[]): Promise<void>
   update(ownerId: string, memoryId: string, patch: MemoryPatch, at: Date): Promise<void>
+  /** Leaves of present memories the proof that they were; their texts are the caller's to erase in the same unit of work. */
+  tombstone(ownerId: string, memoryIds: readonly string[], at: Date): Promise<void>
 
   insertConfirmation(
     row: Scope & { id: string; memory_id: string; version_id: string; decision: ConsentDecision; decided_at: Date },
@@ -188,6 +190,8 @@ export interface MemoryIndex {
   putTerms(entry: { versionId: string; terms: TokenCounts }): Promise<void>
   /** As `putTerms`. A vector that is there already stays. */
   putVector(entry: { versionId: string; space: StoredSpace; vector: Float32Array }): Promise<void>
+  /** Makes memories unfindable in one go. The index would follow them one by one, and count each of their tokens anew each time. */
+  drop(ownerId: string, memoryIds: readonly string[]): Promise<void>
 
   spaces(): Promise<StoredSpace[]>
   /** Spaces that hold vectors. */

@@ -59,7 +59,7 @@ export class CharacterRepository implements CharacterStore {
 
   async hasLiveRun(characterId: string): Promise<boolean> {
     const live = await this.#database.client.runs.findFirst({
-      where: { character_id: characterId, state: { in: ['queued', 'running', 'suspended'] } },
+      where: { character_id: characterId, kind: { not: 'maintenance' }, state: { in: ['queued', 'running', 'suspended'] } },
       select: { id: true },
     })
     return live !== null

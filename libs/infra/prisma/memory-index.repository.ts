@@ -72,6 +72,15 @@ export class MemoryIndexRepository implements MemoryIndex {
     )
   }
 
+  async drop(ownerId: string, memoryIds: readonly string[]): Promise<void> {
+    for (const table of ['memory_terms', 'memory_vectors']) {
+      await this.#sql.execute(
+        `DELETE FROM ${table} WHERE version_id IN (SELECT id FROM memory_versions WHERE owner_id = $1::uuid AND memory_id = ANY ($2::uuid[]))`,
+        [ownerId, memoryIds],
+      )
+    }
+  }
+
   async putVector({ versionId, space, vector }: { versionId: string; space: StoredSpace; vector: Float32Array }): Promise<void> {
     if (vector.length !== space.dimensions)
       throw new RangeError(`a vector of ${vector.length} dimensions for ${space.slug} (${space.dimensions})`)

@@ -249,6 +249,15 @@ export class MemoryRepository implements MemoryStore {
     if (touched !== 1) throw new UnexpectedRowsError('update of a memory', 1, touched)
   }
 
+  async tombstone(ownerId: string, memoryIds: readonly string[], at: Date): Promise<void> {
+    const touched = await this.#sql.execute(
+      `UPDATE memories SET state = 'deleted', text_hash = NULL, undo_until = NULL, flagged = NULL, updated_at = $3::timestamptz
+       WHERE owner_id = $1::uuid AND id = ANY ($2::uuid[])`,
+      [ownerId, memoryIds, at],
+    )
+    if (touched !== memoryIds.length) throw new UnexpectedRowsError('tombstones of memories', memoryIds.length, touched)
+  }
+
   async insertConfirmation(
     row: Scope & { id: string; memory_id: string; version_id: string; decision: ConsentDecision; decided_at: Date },
   ): Promise<void> {
