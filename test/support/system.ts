@@ -25,6 +25,8 @@ export type TestSystemOptions = {
   environment?: Record<string, string>
   overrides?: Overrides
   http?: HttpServerOptions
+  /** The one that the services choose, where left out. */
+  tier?: 'light' | 'full'
   /** `silent` unless a test looks for what is wrong with itself. */
   logLevel?: 'info' | 'warn' | 'silent'
 }
@@ -61,7 +63,7 @@ const unhurried = { owner: { perSecond: 1e5, burst: 1e6 }, stranger: { perSecond
 const everyScope: readonly TokenScope[] = ['read', 'write', 'approve', 'admin']
 
 export async function startTestSystem(options: TestSystemOptions = {}): Promise<TestSystem> {
-  const store = await openStore()
+  const store = await openStore(options.tier)
   const config = loadConfig({
     PORT: '0',
     LINGTAI_HOME: store.home,
@@ -125,11 +127,12 @@ async function callServer(server: HttpServer, call: { method: string; path: stri
   return { status: response.status, headers: response.headers, text, json: () => JSON.parse(text) as unknown }
 }
 
-type Store = { home: string; environment: Record<string, string>; connection: pg.PoolConfig | null; close: () => Promise<void> }
+export type Store = { home: string; environment: Record<string, string>; connection: pg.PoolConfig | null; close: () => Promise<void> }
 
-async function openStore(): Promise<Store> {
+/** An empty database of a tier, by the settings and overrides with which a system opens it. */
+export async function openStore(tier?: 'light' | 'full'): Promise<Store> {
   const services = fullTierServicesIfAny()
-  return services ? openFullStore(services) : openLightStore()
+  return services && tier !== 'light' ? openFullStore(services) : openLightStore()
 }
 
 async function openLightStore(): Promise<Store> {

@@ -3,6 +3,7 @@ import type { OwnerView } from '#contracts'
 import { sessionScopes } from '#domains/identity/principal'
 import type { System } from '../composition/compose-system.ts'
 import { signinLink } from '../session/signin-link.ts'
+import { archive } from './archive-verb.ts'
 import { replay, verify } from './record-verbs.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -15,6 +16,8 @@ export type VerbAnswer = { value: string; ok: boolean }
 export type AdminVerb = {
   /** The command line's help. */
   usage: string
+  /** Names under which what follows the verb without a name of its own is given to it. */
+  operands?: readonly string[]
   run: (context: AdminContext, options: Readonly<Record<string, string>>) => Promise<VerbAnswer>
 }
 
@@ -57,7 +60,7 @@ const migrate: AdminVerb = {
 }
 
 /** Everything that can be asked of Lingtai from a shell, by name. */
-export const adminVerbs: Readonly<Record<string, AdminVerb>> = { token, signin, verify, replay, migrate }
+export const adminVerbs: Readonly<Record<string, AdminVerb>> = { token, signin, verify, replay, archive, migrate }
 
 /** Runs a verb. Throws UsageError for one that is unknown or lacks an option. */
 export async function runVerb(

@@ -1,8 +1,10 @@
+import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '#infra/config/config'
 import { createLogger } from '#infra/logging/logger'
 import { HomeInUseError } from '#infra/pglite/home-lock'
 import { adminVerbs, runVerb, UsageError } from '../admin/admin-verbs.ts'
+import { archiveOptions, restoreArchive } from '../admin/archive-verb.ts'
 import { callAdminSocket } from '../admin-socket/call.ts'
 import type { AdminAnswer } from '../admin-socket/call.ts'
 import { composeSystem } from '../composition/compose-system.ts'
@@ -27,8 +29,9 @@ const EXIT_USAGE = 2
 export async function runCli({ argv, config, output }: { argv: readonly string[]; config: Config; output: CliOutput }): Promise<number> {
   let request
   try {
-    request = parseArguments(argv)
+    request = withWholePaths(parseArguments(argv, (verb) => (Object.hasOwn(adminVerbs, verb) ? (adminVerbs[verb]?.operands ?? []) : [])))
     if (!Object.hasOwn(adminVerbs, request.verb)) throw new UsageError(`${request.verb} is no command`)
+    if (request.verb === 'archive') archiveOptions(request.options)
   } catch (error) {
     if (!(error instanceof UsageError)) throw error
     output.say(`${error.message}. Commands:\n${usage()}`)
@@ -45,6 +48,12 @@ export async function runCli({ argv, config, output }: { argv: readonly string[]
 
 type Request = ReturnType<typeof parseArguments>
 
+/** Files are named from where the command is given, which need not be where the server runs. */
+function withWholePaths({ verb, options }: Request): Request {
+  const paths = ['file', 'erasures'].flatMap((name) => (options[name] ? [[name, resolve(options[name])]] : []))
+  return { verb, options: { ...options, ...Object.fromEntries(paths) } }
+}
+
 async function askOrRun(config: Config, request: Request, output: CliOutput): Promise<AdminAnswer> {
   for (let waitedMs = 0; ; waitedMs += LOOK_EVERY_MS) {
     const answer = await callAdminSocket(config.home, request, output.say)
@@ -60,6 +69,8 @@ async function askOrRun(config: Config, request: Request, output: CliOutput): Pr
 }
 
 async function runHere(config: Config, request: Request, output: CliOutput): Promise<AdminAnswer> {
+  // What is to be restored into must not be made an instance of its own first.
+  if (request.verb === 'archive' && request.options['direction'] === 'in') return restoreHere(config, request)
   const system = await composeSystem({ config, logger: createLogger('warn') })
   try {
     return await answerVerb({ system, baseUrl: baseUrlOf(config.bind, config.port), note: output.say }, request)
@@ -67,6 +78,23 @@ async function runHere(config: Config, request: Request, output: CliOutput): Pro
     await system.close()
   }
 }
+
+async function restoreHere(config: Config, { options }: Request): Promise<AdminAnswer> {
+  try {
+    return await restoreArchive({ config, logger: createLogger('warn'), options })
+  } catch (error) {
+    if (error instanceof Error && RESTORE_REFUSALS.has(error.name)) return { error: error.message, isUsage: false }
+    throw error
+  }
+}
+
+/** Errors of restoring whose message is all that a person needs. */
+const RESTORE_REFUSALS: ReadonlySet<string> = new Set([
+  'NotEmptyError',
+  'ArchiveDamagedError',
+  'ArchiveVersionError',
+  'RestoredBrokenError',
+])
 
 /** A verb's answer, its usage errors told rather than thrown. */
 export async function answerVerb(

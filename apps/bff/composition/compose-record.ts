@@ -1,20 +1,31 @@
 import { AnchorCheck } from '#domains/record/anchor-check'
 import { AnchorService } from '#domains/record/anchor.service'
 import { VerifyService } from '#domains/record/verify.service'
+import { Archive } from '#infra/archive/archive'
 import { AnchorRepository } from '#infra/prisma/anchor.repository'
 import { ChainRepository } from '#infra/prisma/chain.repository'
 import { HomeAnchorFile } from '#infra/record/anchor-file'
+import { HomeErasureLedger } from '#infra/record/erasure-ledger'
 import { openAnchorSigner } from '#infra/record/instance-key'
+import type { AnchorSigner } from '#kernel/record/anchor'
 import type { Foundation } from './foundation.ts'
 import { keepAnchors } from './keep-anchors.ts'
 
-export type RecordParts = { anchors: AnchorService; verify: VerifyService }
+export type RecordParts = {
+  anchors: AnchorService
+  verify: VerifyService
+  archive: Archive
+  ledger: HomeErasureLedger
+  /** Brings this home's files outside the database in step with it: anchors and the ledger of erasures. */
+  keepFiles(options?: { trustsAll?: boolean }): Promise<void>
+}
 
-/** What is said of the record as a whole: anchors and verification. */
+/** What is said of the record as a whole: anchors, verification, archives, the ledger of erasures. */
 export function composeRecord(foundation: Foundation): RecordParts {
-  const { config, database, log, contents, clock, lifecycle } = foundation
+  const { config, database, lightDatabase, log, contents, clock, lifecycle, logger } = foundation
   const store = new AnchorRepository(database)
   const file = new HomeAnchorFile(config.home)
+  const ledger = new HomeErasureLedger(config.home)
   const signer = openAnchorSigner({
     home: config.home,
     secretKeys: config.secretKeys,
@@ -22,15 +33,36 @@ export function composeRecord(foundation: Foundation): RecordParts {
       for await (const anchor of file.read()) yield anchor.public_key
     },
   })
+  const verifyBy = (by: AnchorSigner): VerifyService =>
+    new VerifyService({
+      source: new ChainRepository({ database, contents }),
+      anchors: new AnchorCheck({ store, file, signer: by }),
+      now: () => clock.now().getTime(),
+    })
   const anchors = new AnchorService({ unitOfWork: database, log, store, file, signer, clock })
+  const keepFiles: RecordParts['keepFiles'] = async (options) => {
+    await anchors.keepFile(options)
+    await ledger.keep(database)
+  }
+  contents.onErased = () => {
+    ledger.keep(database).catch((error: unknown) => logger.warn({ err: error }, 'the ledger of erasures lags behind; it is tried again'))
+  }
   // The first work to begin, so that it is the last to end: its farewell covers what the others wrote in theirs.
-  lifecycle.addWork(keepAnchors({ foundation, anchors }))
+  lifecycle.addWork(keepAnchors({ foundation, anchors, keepFiles }))
   return {
     anchors,
-    verify: new VerifyService({
-      source: new ChainRepository({ database, contents }),
-      anchors: new AnchorCheck({ store, file, signer }),
-      now: () => clock.now().getTime(),
+    verify: verifyBy(signer),
+    ledger,
+    keepFiles,
+    archive: new Archive({
+      database,
+      log,
+      contents,
+      clock,
+      ledgers: (given) => (given === null ? [ledger.path] : [ledger.path, given]),
+      // Where this home has no file of anchors, nothing but the archive says whose signatures count.
+      verify: () => verifyBy({ ...signer, knows: async (key) => (await signer.knows(key)) || (await file.last()) === 0 }).verifyAll(),
+      allowLong: (work) => (lightDatabase ? lightDatabase.allowLongStatements(work) : work()),
     }),
   }
 }

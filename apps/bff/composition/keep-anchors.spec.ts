@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest'
-import type { AnchorService } from '#domains/record/anchor.service'
 import { createLogger } from '#infra/logging/logger'
 import type { Foundation } from './foundation.ts'
 import { keepAnchors } from './keep-anchors.ts'
@@ -14,13 +13,15 @@ describe('anchoring', () => {
       },
     }
     let calls = 0
+    let kept = 0
     const anchor = (): Promise<null> => {
       calls += 1
       return calls === 1 ? Promise.reject(new Error('the database is away')) : Promise.resolve(null)
     }
     const end = await keepAnchors({
       foundation: { scheduler, logger: createLogger('silent') } as unknown as Foundation,
-      anchors: { anchor } as unknown as AnchorService,
+      anchors: { anchor },
+      keepFiles: () => Promise.resolve(void (kept += 1)),
     }).start()
     for (let round = 1; round <= 3; round++) {
       due.shift()?.()
@@ -28,7 +29,7 @@ describe('anchoring', () => {
       expect(calls).toBe(round)
     }
     await end()
-    expect(calls).toBe(4)
+    expect([calls, kept]).toEqual([4, 3])
     expect(due).toEqual([])
   })
 })

@@ -8,13 +8,22 @@ const EVERY_MS = 300_000
 
 /**
  * Anchors what moved, now and then and at an orderly end. Any process may: the database lets one at a time, and whoever finds nothing new
- * writes nothing but its own home's copy of the file.
+ * writes nothing but its own home's copies of what stands outside the database.
  */
-export function keepAnchors({ foundation, anchors }: { foundation: Foundation; anchors: AnchorService }): BackgroundWork {
+export function keepAnchors({
+  foundation,
+  anchors,
+  keepFiles,
+}: {
+  foundation: Foundation
+  anchors: Pick<AnchorService, 'anchor'>
+  keepFiles: () => Promise<void>
+}): BackgroundWork {
   const { scheduler, logger } = foundation
   const round = async (): Promise<void> => {
     try {
       await anchors.anchor()
+      await keepFiles()
     } catch (error) {
       if (error instanceof ForeignAnchorError) logger.error(error.message)
       else logger.warn({ err: error }, 'anchoring failed; it is tried again')

@@ -34,6 +34,9 @@ export class ContentRepository implements ContentStore {
   readonly #ids: Ids
   readonly #clock: Clock
 
+  /** Told after each erasure has been committed, for what is kept of erasures outside the database. */
+  onErased: () => void = () => undefined
+
   constructor({ database, log, ids, clock }: { database: Database; log: EventLog; ids: Ids; clock: Clock }) {
     this.#database = database
     this.#log = log
@@ -172,6 +175,7 @@ export class ContentRepository implements ContentStore {
        SELECT e.content_id, e.owner_id, $3 FROM unnest($1::uuid[], $2::uuid[]) AS e(content_id, owner_id) ON CONFLICT DO NOTHING`,
       [erased, derived.map((row) => row.owner_id), cause],
     )
+    this.#database.afterCommit(() => this.onErased())
     const owners = new Set(derived.map((row) => row.owner_id))
     for (const ownerId of owners) {
       await this.#log.append({

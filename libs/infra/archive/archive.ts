@@ -1,0 +1,120 @@
+import type { VerifyReport } from '#contracts'
+import type { ContentStore } from '#kernel/ports/content-store'
+import type { Clock } from '#kernel/ports/clock'
+import type { EventLog } from '#kernel/ports/event-log'
+import type { Database } from '../prisma/database.ts'
+import type { LedgerEntry } from '../record/erasure-ledger.ts'
+import { readLedger } from '../record/erasure-ledger.ts'
+import { checkArchive } from './archive-format.ts'
+import { restoreRows } from './restore-archive.ts'
+import { writeArchive } from './write-archive.ts'
+import type { ArchiveWritten } from './write-archive.ts'
+
+/** What was restored is not whole: a chain, a content or an anchor does not fit. Nothing was kept. */
+export class RestoredBrokenError extends Error {
+  override readonly name = 'RestoredBrokenError'
+  readonly report: VerifyReport
+
+  constructor(path: string, report: VerifyReport) {
+    const [first] = report.faults
+    const where = first ? `, the first: ${first.stream} ${first.seq} ${first.fault}` : ''
+    super(`${path} was not restored: its record has ${report.faults.length} faults${where}. Nothing was changed`)
+    this.report = report
+  }
+}
+
+export type ArchiveDeps = {
+  database: Database
+  log: EventLog
+  contents: ContentStore
+  clock: Clock
+  /** Ids that were erased, as the files outside the database know them. */
+  ledgers: (given: string | null) => readonly string[]
+  /** Verifies everything as it is now inside the unit of work, taking the archive's word for whose signatures count where nothing else says it. */
+  verify: () => Promise<VerifyReport>
+  /** Statements on the light tier may take long now. */
+  allowLong: <Result>(work: () => Promise<Result>) => Promise<Result>
+}
+
+export type Restored = { report: VerifyReport; erased: number; epoch: number }
+
+const ERASE_AT_ONCE = 1_000
+
+/** Backup, export, the way from the light tier to the full one, and the way back (decision 6). */
+export class Archive {
+  readonly #deps: ArchiveDeps
+
+  constructor(deps: ArchiveDeps) {
+    this.#deps = deps
+  }
+
+  /** Writes everything but what gives access to a new file. Throws ArchiveExistsError. */
+  out(path: string): Promise<ArchiveWritten> {
+    const { database, clock, allowLong } = this.#deps
+    return allowLong(() => writeArchive({ database, path, at: clock.now() }))
+  }
+
+  /**
+   * Restores into an empty instance, all of it or nothing: rows, then what was erased since the archive was made, the raised epoch and the
+   * event that says so, then a full verification. Throws NotEmptyError, ArchiveDamagedError, ArchiveVersionError, RestoredBrokenError.
+   */
+  in(path: string, ledger: string | null = null): Promise<Restored> {
+    const { database, verify, allowLong } = this.#deps
+    return allowLong(async () => {
+      // Once through without touching anything: most damage is found before a table is locked.
+      const { header, digest } = await checkArchive(path)
+      return database.run(async () => {
+        await restoreRows({ database, path, header })
+        const epoch = header.cluster_epoch + 1
+        await database.execute('UPDATE instance SET cluster_epoch = $1', [epoch])
+        const erased = await this.#eraseAgain(ledger)
+        await this.#record({ header, epoch, erased, digest })
+        const report = await verify()
+        if (!report.intact) throw new RestoredBrokenError(path, report)
+        return { report, erased, epoch }
+      })
+    })
+  }
+
+  async #eraseAgain(given: string | null): Promise<number> {
+    let erased = 0
+    for (const path of this.#deps.ledgers(given)) {
+      let batch: LedgerEntry[] = []
+      for await (const entry of readLedger(path)) {
+        batch.push(entry)
+        if (batch.length < ERASE_AT_ONCE) continue
+        erased += await this.#erase(batch)
+        batch = []
+      }
+      erased += await this.#erase(batch)
+    }
+    return erased
+  }
+
+  async #erase(entries: readonly LedgerEntry[]): Promise<number> {
+    const ids = await this.#deps.contents.erase({ ids: entries.map((entry) => entry.content_id), cause: 'restore' })
+    return ids.length
+  }
+
+  async #record(input: {
+    header: { instance_id: string; cluster_epoch: number }
+    epoch: number
+    erased: number
+    digest: string
+  }): Promise<void> {
+    const { header, epoch, erased, digest } = input
+    await this.#deps.log.append({
+      stream: `admin:${header.instance_id}`,
+      ownerId: null,
+      events: [
+        {
+          type: 'archive.restored',
+          payload: { archive_digest: digest, from_epoch: header.cluster_epoch, to_epoch: epoch, erased },
+          actor: 'operator',
+          at: this.#deps.clock.now().toISOString(),
+          cause: { tag: 'archive.in' },
+        },
+      ],
+    })
+  }
+}
