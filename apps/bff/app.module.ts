@@ -14,10 +14,12 @@ import { RecallService } from '#domains/memory/recall.service'
 import { AskService } from '#domains/mirror-tree/ask.service'
 import { PathService } from '#domains/mirror-tree/path.service'
 import { TreeService } from '#domains/mirror-tree/tree.service'
+import { EvidenceService } from '#domains/record/evidence.service'
 import { VerifyService } from '#domains/record/verify.service'
 import { AdminRuns } from '#domains/runs/admin-runs.service'
 import { ReplayService } from '#domains/runs/replay.service'
 import { RunService } from '#domains/runs/run.service'
+import { ToolSourcesService } from '#domains/tools/tool-sources.service'
 import { LorebooksService } from '#domains/worlds/lorebooks.service'
 import { RealmsService } from '#domains/worlds/realms.service'
 import { UserPersonasService } from '#domains/worlds/user-personas.service'
@@ -38,6 +40,7 @@ import { Instance, SessionController } from './session/session.controller.ts'
 import { TokensController } from './tokens/tokens.controller.ts'
 import { NodesController } from './trees/nodes.controller.ts'
 import { TreesController } from './trees/trees.controller.ts'
+import { ToolsController } from './tools/tools.controller.ts'
 import { WorldsController } from './worlds/worlds.controller.ts'
 
 /** What every process answers, a worker too. */
@@ -54,6 +57,7 @@ const apiControllers: Type<object>[] = [
   NodesController,
   RunsController,
   MemoriesController,
+  ToolsController,
   ActionsController,
   GovernanceController,
   AdminRunsController,
@@ -84,11 +88,13 @@ function providersOf(system: System, document: ApiDocument): ValueProvider<unkno
     [ReplayService, conversation.replays],
     [MemoryService, system.memory.memories],
     [RecallService, system.memory.recalls],
+    [ToolSourcesService, system.toolSources],
     [ApprovalsService, conversation.actions.approvals],
     [EffectsService, conversation.actions.effects],
     [GrantsService, conversation.actions.grants],
     [AdminRuns, conversation.adminRuns],
     [VerifyService, conversation.verify],
+    [EvidenceService, system.record.evidence],
     [KillSwitchService, governance.killSwitch],
     [AuditService, governance.audit],
     [Instance, new Instance({ view: system.instance, clock })],

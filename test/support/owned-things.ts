@@ -1,5 +1,5 @@
 /** One thing of each kind that belongs to the first owner, by the name that the API's paths have for it. */
-import type { CharacterView, CreatedToken, LorebookView, NodeView, TreeView } from '#contracts'
+import type { CharacterView, CreatedToken, LorebookView, NodeView, ToolSourceView, TreeView } from '#contracts'
 import { askAndHear, eventually } from './story.ts'
 import type { TestSystem } from './system.ts'
 
@@ -20,6 +20,10 @@ export async function ownedThings(lingtai: TestSystem): Promise<Record<string, s
   const { accepted } = await askAndHear(lingtai, tree.id, 'Please remember that I like walking at dawn.')
   const { canonization } = await make<{ canonization: { id: string } }>('POST', `/v1/nodes/${accepted.candidate_id}/canonize`)
   const memory = await eventually(async () => (await make<{ items: { id: string }[] }>('GET', '/v1/memories')).items[0], 'a memory')
+  const source = await make<ToolSourceView>('POST', '/v1/tool-sources', {
+    name: 'owned',
+    http: { tools: [{ name: 'look', description: 'Looks.', method: 'GET', url: 'https://example.com/', parameters: { type: 'object' } }] },
+  })
   return {
     characters: character.id,
     tokens: token.id,
@@ -29,5 +33,6 @@ export async function ownedThings(lingtai: TestSystem): Promise<Record<string, s
     canonizations: canonization.id,
     runs: accepted.run_id,
     memories: memory.id,
+    'tool-sources': source.id,
   }
 }

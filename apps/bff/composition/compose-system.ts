@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { OwnerView, SessionView } from '#contracts'
 import { demoCardSource } from '#domains/characters/demo-card'
+import type { ToolSourcesService } from '#domains/tools/tool-sources.service'
 import type { Config } from '#infra/config/config'
 import { JoinedCatalogue } from '#infra/executors/catalogue'
 import { IdempotencyRepository } from '#infra/prisma/idempotency.repository'
@@ -39,6 +40,7 @@ export type System = Foundation & {
   memory: Memory
   /** What tools there are, and what they do. */
   tools: ToolCatalogue
+  toolSources: ToolSourcesService
   /** Ends every part; the database last. */
   close(): Promise<void>
 }
@@ -70,7 +72,7 @@ export async function composeSystem({
     const record = composeRecord(foundation)
     const governance = composeGovernance(foundation)
     const model = await composeModel(foundation)
-    const tools = composeTools(foundation, memory)
+    const tools = await composeTools(foundation, memory)
     const catalogue = overrides.tools ? new JoinedCatalogue({ builtin: [], others: [overrides.tools, tools.catalogue] }) : tools.catalogue
     const conversation = composeConversation(foundation, {
       transport,
@@ -105,6 +107,7 @@ export async function composeSystem({
       record,
       memory,
       tools: catalogue,
+      toolSources: tools.sources,
       close: () => lifecycle.close(),
     }
   } catch (error) {

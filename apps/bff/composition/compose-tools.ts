@@ -1,17 +1,27 @@
 import { NotesService } from '#domains/tools/notes.service'
+import { ToolSourcesService } from '#domains/tools/tool-sources.service'
+import { ConfigError } from '#infra/config/config'
+import { GivenKeys, HomeKeys } from '#infra/crypto/key-ring'
+import { AesSecretBox } from '#infra/crypto/secret-box'
 import { builtinTools } from '#infra/executors/builtin/index'
 import { JoinedCatalogue } from '#infra/executors/catalogue'
+import { AddressGuard } from '#infra/executors/http/address-guard'
+import { readStdioServers } from '#infra/executors/mcp/stdio-servers'
+import { DeclarationReader } from '#infra/executors/source-reader'
+import { SourceTools } from '#infra/executors/source-tools'
 import { NotesRepository } from '#infra/prisma/notes.repository'
 import { RunRepository } from '#infra/prisma/run.repository'
+import { ToolSourcesRepository } from '#infra/prisma/tool-sources.repository'
 import { TreeRepository } from '#infra/prisma/tree.repository'
 import type { ToolCatalogue } from '#kernel/ports/effect-target'
 import type { Memory } from './compose-memory.ts'
 import type { Foundation } from './foundation.ts'
 
-export type Tools = { catalogue: ToolCatalogue; notes: NotesService }
+export type Tools = { catalogue: ToolCatalogue; notes: NotesService; sources: ToolSourcesService }
 
 /** What tools there are and what they do (百工). Whether one may act is decided elsewhere. */
-export function composeTools({ database, contents, clock, ids }: Foundation, memory: Pick<Memory, 'recalls'>): Tools {
+export async function composeTools(foundation: Foundation, memory: Pick<Memory, 'recalls'>): Promise<Tools> {
+  const { config, database, contents, log, clock, ids, version, listening } = foundation
   const notes = new NotesService({ unit: database, store: new NotesRepository(database), contents, clock, ids })
   const builtin = builtinTools({
     trees: new TreeRepository(database),
@@ -21,5 +31,43 @@ export function composeTools({ database, contents, clock, ids }: Foundation, mem
     clock,
     ids,
   })
-  return { catalogue: new JoinedCatalogue({ builtin, others: [] }), notes }
+  const store = new ToolSourcesRepository(database)
+  const secrets = await composeSecrets(foundation, store)
+  const reaching = {
+    guard: new AddressGuard({ allowed: config.tools.hosts, ownPorts: () => [...listening] }),
+    servers: await readStdioServers(config.tools.mcpServersFile),
+    version,
+  }
+  const sources = new ToolSourcesService({
+    unit: database,
+    store,
+    reader: new DeclarationReader(reaching),
+    secrets,
+    log,
+    clock,
+    ids,
+    builtin: builtin.map((tool) => tool.contract),
+  })
+  const declared = new SourceTools({
+    ...reaching,
+    store,
+    secrets,
+    clock,
+    onOffered: (source, offered) => sources.noteOffered(source, offered),
+  })
+  return { catalogue: new JoinedCatalogue({ builtin, others: [declared] }), notes, sources }
+}
+
+/** The light tier has a key of its own; the full one has the operator's, and does not start without it once something is encrypted. */
+async function composeSecrets({ config, ids }: Foundation, store: ToolSourcesRepository): Promise<AesSecretBox> {
+  if (config.tier === 'light') return new AesSecretBox({ keys: new HomeKeys({ given: config.secretKeys, home: config.home, ids }), ids })
+  if (config.secretKeys.length === 0 && (await store.hasSecrets())) {
+    throw new ConfigError([
+      {
+        variable: 'LINGTAI_SECRET_KEYS',
+        fault: 'is missing, while headers of tool sources are encrypted with one of its keys; set it again, or delete those sources',
+      },
+    ])
+  }
+  return new AesSecretBox({ keys: new GivenKeys(config.secretKeys), ids })
 }

@@ -44,6 +44,8 @@ export type Foundation = {
   log: EventLogRepository
   contents: ContentRepository
   redisPrefix: string
+  /** Ports that this process listens on; tools never reach them. */
+  listening: Set<number>
 }
 
 /** Opens and migrates the database of the configured tier and puts the record on it. */
@@ -85,6 +87,7 @@ export async function layFoundation({
     log,
     contents: new ContentRepository({ database, log, ids, clock }),
     redisPrefix: overrides.redisPrefix ?? redisPrefixOf(config.databaseUrl),
+    listening: new Set(),
   }
 }
 

@@ -72,11 +72,13 @@ export async function startHttpServer(system: System, options: HttpServerOptions
   server.on('clientError', answerGarbage)
   await listen(server, config)
   const { port } = server.address() as AddressInfo
+  system.listening.add(port)
   return {
     url: baseUrlOf(config.bind, port),
     close: async () => {
       system.lifecycle.beginStopping()
       await closeServer(server)
+      system.listening.delete(port)
       await app.close()
     },
   }

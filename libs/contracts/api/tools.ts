@@ -122,6 +122,10 @@ export const CreateToolSource = z
   .meta({ id: 'CreateToolSource' })
 export type CreateToolSource = z.infer<typeof CreateToolSource>
 
+/** What the far side offers and cannot be used, with a slug that says why. */
+export const RefusedTool = z.object({ name: z.string(), code: Slug })
+export type RefusedTool = z.infer<typeof RefusedTool>
+
 export const ToolSourceView = z
   .object({
     id: Id,
@@ -133,17 +137,12 @@ export const ToolSourceView = z
     /** False where the key is lost that its headers were encrypted with: make the source anew. */
     headers_readable: z.boolean(),
     tools: z.array(ToolView),
+    /** What was left out when the source was made, or looked at just now. */
+    refused: z.array(RefusedTool),
     created_at: z.string(),
   })
   .meta({ id: 'ToolSource' })
 export type ToolSourceView = z.infer<typeof ToolSourceView>
-
-/** What the far side offers and cannot be used, with a slug that says why. */
-export const RefusedTool = z.object({ name: z.string(), code: Slug })
-export type RefusedTool = z.infer<typeof RefusedTool>
-
-export const ToolSourceReport = z.object({ source: ToolSourceView, refused: z.array(RefusedTool) }).meta({ id: 'ToolSourceReport' })
-export type ToolSourceReport = z.infer<typeof ToolSourceReport>
 
 /**
  * The owner's yes to exactly these versions; what is not named is not accepted, nor any longer. `capability` sets the class of a tool,

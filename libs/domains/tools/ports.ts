@@ -43,8 +43,10 @@ export interface NoteStore {
 
 export type SourceKind = 'http' | 'openapi' | 'mcp'
 
-/** A source as it is kept; `settings` is what its kind needs to reach it, without secrets. */
-export type ToolSourceRow = { id: string; owner_id: string; name: string; kind: SourceKind; settings: JsonObject; created_at: Date }
+/** How a source is reached, for people and for its kind; what of it was left out. No secrets. */
+export type SourceSettings = { place: string; url?: string; server?: string; header_names: string[]; refused: RefusedTool[] }
+
+export type ToolSourceRow = { id: string; owner_id: string; name: string; kind: SourceKind; settings: SourceSettings; created_at: Date }
 
 /**
  * A tool as a source declares it. `floor` is the class that it has at least, `usual` what it has unless the owner says otherwise; `remote`
@@ -93,23 +95,23 @@ export interface ToolSourceStore {
 }
 
 /** What a declaration comes to: how the source is reached, and what it offers. */
-export type DeclaredSource = { kind: SourceKind; settings: JsonObject; offered: OfferedTool[]; refused: RefusedTool[] }
-
-/** Headers in the clear, or why there are none: `lost` means that their key is. */
-export type OpenedHeaders = Readonly<Record<string, string>> | 'lost'
+export type DeclaredSource = {
+  kind: SourceKind
+  settings: Omit<SourceSettings, 'header_names' | 'refused'>
+  headers: Readonly<Record<string, string>>
+  offered: readonly OfferedTool[]
+  refused: readonly RefusedTool[]
+}
 
 /** The outer side of sources: reads declarations, asks far sides what they offer. */
 export interface SourceReader {
-  /** Reads what the owner declared; asks nobody. Throws LingtaiError validation_failed. */
-  declare(input: CreateToolSource): DeclaredSource
-  /** Asks an MCP server what it offers. Throws LingtaiError unavailable with a code in `data`. */
+  /** Reads what an owner declared; asks nobody. A server that is started here is for admins. Throws LingtaiError validation_failed. */
+  declare(input: CreateToolSource, options: { isAdmin: boolean }): DeclaredSource
+  /** Asks an MCP server what it offers; other kinds have said all. Throws LingtaiError unavailable. */
   discover(
     source: ToolSourceRow,
-    headers: Readonly<Record<string, string>>,
-    signal: AbortSignal,
+    options: { headers: Readonly<Record<string, string>>; signal: AbortSignal },
   ): Promise<Pick<DeclaredSource, 'offered' | 'refused'>>
-  /** Where the source is, for people: an origin or a server's name. */
-  place(source: ToolSourceRow): string
 }
 
 /** Encrypts what is kept encrypted (decision 38). */

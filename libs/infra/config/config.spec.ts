@@ -27,7 +27,20 @@ describe('the configuration', () => {
       model: { name: 'lingtai-demo', demo: true, windowTokens: 8192, endpoint: null },
       embedding: null,
       secretKeys: [],
+      tools: { hosts: new Set(), mcpServersFile: null },
     })
+  })
+
+  it('reads where tools may reach beyond the public internet, and which servers may be started', () => {
+    expect(
+      loadConfig({ LINGTAI_TOOL_HOSTS: 'LocalHost:11434, [::1]:080,box.example:8080', LINGTAI_MCP_STDIO: 'servers.json' }).tools,
+    ).toEqual({
+      hosts: new Set(['localhost:11434', '::1:80', 'box.example:8080']),
+      mcpServersFile: resolve('servers.json'),
+    })
+    for (const hosts of ['localhost', 'localhost:0', 'localhost:99999', 'http://localhost:80', 'a b:80']) {
+      expect(() => loadConfig({ LINGTAI_TOOL_HOSTS: hosts }), hosts).toThrow('LINGTAI_TOOL_HOSTS')
+    }
   })
 
   it('takes an empty variable as unset', () => {

@@ -29,6 +29,15 @@ export type Config = {
   embedding: { model: string; endpoint: ModelEndpointConfig } | null
   /** Keys that encrypt what is stored encrypted; the first one encrypts (decision 38). Empty = none given. */
   secretKeys: readonly SecretKey[]
+  tools: ToolsConfig
+}
+
+/** What the operator allows tools beyond the public internet. */
+export type ToolsConfig = {
+  /** `host:port` pairs that HTTP tools and MCP servers may lie at although they are not public (decision 34). Lower case. */
+  hosts: ReadonlySet<string>
+  /** The JSON file that lists the MCP servers which may be started here, absolute; null: none may (decision 36). */
+  mcpServersFile: string | null
 }
 
 /** Which address is listened on, and which names a request may use for this server (decision 33). */
@@ -66,6 +75,8 @@ const variables = z.object({
   LINGTAI_EMBEDDING_MODEL: z.string().max(200, 'must be at most 200 characters').optional(),
   LINGTAI_MODEL_WINDOW: z.coerce.number(windowFault).int(windowFault).min(512, windowFault).max(10_000_000, windowFault).default(8192),
   LINGTAI_SECRET_KEYS: z.string().optional(),
+  LINGTAI_TOOL_HOSTS: z.string().optional(),
+  LINGTAI_MCP_STDIO: z.string().optional(),
   DATABASE_URL: urlOf(['postgres:', 'postgresql:'], 'must be a URL such as postgresql://user:password@host:5432/database').optional(),
   REDIS_URL: urlOf(['redis:', 'rediss:'], 'must be a URL such as redis://host:6379').optional(),
   OPENAI_BASE_URL: urlOf(['http:', 'https:'], 'must be the URL of an OpenAI-compatible API, such as https://api.example.com/v1').optional(),
@@ -124,6 +135,10 @@ export function loadConfig(environment: Environment = process.env): Config {
       read.LINGTAI_EMBEDDING_MODEL === undefined
         ? null
         : { model: read.LINGTAI_EMBEDDING_MODEL, endpoint: endpointFor('LINGTAI_EMBEDDING_MODEL', read, faults) },
+    tools: {
+      hosts: readHosts(read.LINGTAI_TOOL_HOSTS, faults),
+      mcpServersFile: read.LINGTAI_MCP_STDIO === undefined ? null : resolve(read.LINGTAI_MCP_STDIO),
+    },
     secretKeys: readSecretKeys(read.LINGTAI_SECRET_KEYS, (fault) => faults.push({ variable: 'LINGTAI_SECRET_KEYS', fault })),
   }
   if (faults.length > 0) throw new ConfigError(faults)
@@ -176,6 +191,24 @@ function readBind(value: string | undefined, faults: Faults): Bind {
   }
   const address = addresses[0] ?? (names.every(isLoopback) ? '127.0.0.1' : '0.0.0.0')
   return { address, hosts: names, beyondLoopback: !isLoopback(address) }
+}
+
+/** `LINGTAI_TOOL_HOSTS`: a comma list of `host:port`, hosts as a URL writes them, without brackets. */
+function readHosts(value: string | undefined, faults: Faults): ReadonlySet<string> {
+  const hosts = new Set<string>()
+  for (const item of (value ?? '').split(',').map((text) => text.trim().toLowerCase())) {
+    if (item === '') continue
+    const [, host = '', port = ''] = /^\[?([a-z0-9.:_-]+?)\]?:(\d{1,5})$/.exec(item) ?? []
+    if (host === '' || Number(port) < 1 || Number(port) > 65_535) {
+      faults.push({
+        variable: 'LINGTAI_TOOL_HOSTS',
+        fault: 'must be pairs of host and port by comma, such as localhost:11434,10.0.0.5:8080',
+      })
+      return hosts
+    }
+    hosts.add(`${host}:${Number(port)}`)
+  }
+  return hosts
 }
 
 /** True for names and addresses of this machine itself. */

@@ -1,7 +1,5 @@
 import { createHash } from 'node:crypto'
-import { CapabilityClass } from '#contracts'
-import type { OfferedTool, SourceKind, SourceToolRow, ToolDeclaration } from '#domains/tools/ports'
-import type { ToolContract } from '#kernel/ports/effect-target'
+import type { OfferedTool, ToolDeclaration } from '#domains/tools/ports'
 import type { JsonObject } from '#kernel/ports/model-gateway'
 import { canonicalJson } from '#kernel/record/canonical-json'
 
@@ -14,11 +12,6 @@ const NAME_MAX_UNITS = 34
 /** The tool with the digest of everything that it is. Throws NotCanonicalError. */
 export function offeredTool(name: string, declaration: ToolDeclaration): OfferedTool {
   return { name, declaration, version: createHash('sha256').update(canonicalJson(declaration)).digest('hex') }
-}
-
-/** `http/weather.today`, `mcp/files.read_file`. */
-export function fullName(kind: SourceKind, sourceName: string, toolName: string): string {
-  return `${kind === 'mcp' ? 'mcp' : 'http'}/${sourceName}.${toolName}`
 }
 
 /** A stranger's name for a tool as one of ours: other signs become `_`, a long one ends in a digest of the whole. */
@@ -47,26 +40,4 @@ export function plainDescription(text: string): string {
 export function parametersProblem(parameters: JsonObject): 'parameters_no_object' | 'parameters_too_large' | null {
   if (parameters['type'] !== 'object') return 'parameters_no_object'
   return Buffer.byteLength(JSON.stringify(parameters)) > PARAMETERS_MAX_BYTES ? 'parameters_too_large' : null
-}
-
-export function higherClass(left: CapabilityClass, right: CapabilityClass): CapabilityClass {
-  const order = CapabilityClass.options
-  return order.indexOf(left) >= order.indexOf(right) ? left : right
-}
-
-/** The contract of an accepted tool: the owner's class where it is not below the floor; only what reads leaves nothing behind. */
-export function contractOfSource(kind: SourceKind, sourceName: string, tool: SourceToolRow): ToolContract {
-  const { declaration, capability: chosen } = tool
-  const capability = higherClass(declaration.floor, chosen ?? declaration.usual)
-  return {
-    name: fullName(kind, sourceName, tool.name),
-    description: declaration.description,
-    parameters: declaration.parameters,
-    capability,
-    consequence: capability === 'read_only' ? 'none' : 'lasting',
-    egress: declaration.egress,
-    undoable: false,
-    priceMicros: declaration.price_micros,
-    version: tool.version,
-  }
 }

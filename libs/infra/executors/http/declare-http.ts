@@ -1,8 +1,9 @@
 import type { FieldError, HttpToolInput } from '#contracts'
 import type { OfferedTool } from '#domains/tools/ports'
+import { higherClass } from '#domains/tools/source-contract'
 import type { JsonObject, JsonValue } from '#kernel/ports/model-gateway'
 import { schemaProblem } from '#kernel/tools/fit-schema'
-import { higherClass, offeredTool, parametersProblem } from '../declaration.ts'
+import { offeredTool, parametersProblem } from '../declaration.ts'
 import { readTemplate } from './url-template.ts'
 
 export type HttpMethod = HttpToolInput['method']

@@ -10,9 +10,9 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { CapabilityClass } from '#contracts'
 import type { OfferedTool } from '#domains/tools/ports'
+import { contractOfSource } from '#domains/tools/source-contract'
 import type { EffectCall, EffectOutcome } from '#kernel/ports/effect-target'
 import type { JsonObject } from '#kernel/ports/model-gateway'
-import { contractOfSource } from '../declaration.ts'
 import { AddressGuard } from '../http/address-guard.ts'
 import { withMcpSession } from './mcp-session.ts'
 import type { McpPlace } from './mcp-session.ts'
@@ -40,7 +40,7 @@ const plainRead = async (): Promise<OfferedTool> => {
 function targetOf(
   place: McpPlace,
   tool: OfferedTool,
-  options: { capability?: CapabilityClass; timeLimitMs?: number; onChanged?: () => void } = {},
+  options: { capability?: CapabilityClass; timeLimitMs?: number; onChanged?: (offered: readonly OfferedTool[]) => Promise<void> } = {},
 ) {
   const { capability = null, ...rest } = options
   const contract = contractOfSource('mcp', 'try', { ...tool, source_id: '', accepted_version: tool.version, capability, missing: false })
@@ -235,10 +235,10 @@ describe('a hostile server does no harm', { timeout: 60_000 }, () => {
       const place = evil('rug-pull', join(folder, 'seen'))
       const [accepted] = (await offeredBy(place)).offered
       if (!accepted) throw new Error('nothing was offered')
-      let changed = 0
-      const target = targetOf(place, accepted, { onChanged: () => changed++ })
+      const seen: (readonly OfferedTool[])[] = []
+      const target = targetOf(place, accepted, { onChanged: async (offered) => void seen.push(offered) })
       expect(code(await target.run({}))).toBe('failed tool_changed')
-      expect(changed).toBe(1)
+      expect(seen.map((offered) => offered[0]?.declaration.description)).toEqual(['Reads a thing, and sends it to evil.example.'])
       const gone = { ...accepted, declaration: { ...accepted.declaration, remote: { tool: 'other' } } }
       expect(code(await targetOf(evil('none'), gone).run({}))).toBe('failed tool_gone')
     } finally {

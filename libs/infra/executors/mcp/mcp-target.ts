@@ -1,6 +1,6 @@
 import { ProtocolError, SdkError, SdkErrorCode, SdkHttpError } from '@modelcontextprotocol/client'
 import { TOOLS_PER_SOURCE } from '#contracts'
-import type { ToolDeclaration } from '#domains/tools/ports'
+import type { OfferedTool, ToolDeclaration } from '#domains/tools/ports'
 import type { Clock } from '#kernel/ports/clock'
 import type { EffectCall, EffectOutcome, EffectTarget, ToolContract } from '#kernel/ports/effect-target'
 import { fitSchema } from '#kernel/tools/fit-schema'
@@ -24,8 +24,8 @@ export type McpTargetParts = {
   clock: Clock
   version: string
   timeLimitMs?: number
-  /** Told when the server's list shows that the tool is no longer the accepted one. */
-  onChanged?: () => void
+  /** Told what the server offers now, where the tool is no longer the accepted one. */
+  onChanged?: (offered: readonly OfferedTool[]) => Promise<void>
 }
 
 /**
@@ -58,11 +58,10 @@ export class McpTarget implements EffectTarget {
     let sent = false
     try {
       return await withMcpSession(place, { version, signal: call.signal, timeLimitMs }, async (session) => {
-        const now = offerTools(await session.listTools(), TOOLS_PER_SOURCE).offered.find(
-          (tool) => (tool.declaration.remote as McpRemote).tool === this.#remote.tool,
-        )
+        const { offered } = offerTools(await session.listTools(), TOOLS_PER_SOURCE)
+        const now = offered.find((tool) => (tool.declaration.remote as McpRemote).tool === this.#remote.tool)
         if (now?.version !== contract.version) {
-          this.#parts.onChanged?.()
+          await this.#parts.onChanged?.(offered)
           return failed(now ? 'tool_changed' : 'tool_gone')
         }
         sent = true
