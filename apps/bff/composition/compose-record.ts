@@ -1,9 +1,12 @@
 import { AnchorCheck } from '#domains/record/anchor-check'
 import { AnchorService } from '#domains/record/anchor.service'
+import { EvidenceService } from '#domains/record/evidence.service'
 import { VerifyService } from '#domains/record/verify.service'
 import { Archive } from '#infra/archive/archive'
 import { AnchorRepository } from '#infra/prisma/anchor.repository'
 import { ChainRepository } from '#infra/prisma/chain.repository'
+import { EvidenceRepository } from '#infra/prisma/evidence.repository'
+import { RunRepository } from '#infra/prisma/run.repository'
 import { HomeAnchorFile } from '#infra/record/anchor-file'
 import { HomeErasureLedger } from '#infra/record/erasure-ledger'
 import { openAnchorSigner } from '#infra/record/instance-key'
@@ -15,6 +18,7 @@ export type RecordParts = {
   anchors: AnchorService
   verify: VerifyService
   archive: Archive
+  evidence: EvidenceService
   ledger: HomeErasureLedger
   /** Brings this home's files outside the database in step with it: anchors and the ledger of erasures. */
   keepFiles(options?: { trustsAll?: boolean }): Promise<void>
@@ -54,6 +58,15 @@ export function composeRecord(foundation: Foundation): RecordParts {
     verify: verifyBy(signer),
     ledger,
     keepFiles,
+    evidence: new EvidenceService({
+      log,
+      contents,
+      runs: new RunRepository(database),
+      source: new EvidenceRepository(database),
+      anchors: store,
+      signer,
+      clock,
+    }),
     archive: new Archive({
       database,
       log,

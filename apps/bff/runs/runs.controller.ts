@@ -3,6 +3,7 @@ import type { Response } from 'express'
 import { z } from 'zod'
 import {
   CommandAccepted,
+  Evidence,
   Explanation,
   ExplanationQuery,
   LingtaiError,
@@ -14,6 +15,7 @@ import {
 } from '#contracts'
 import type { Principal } from '#domains/identity/principal'
 import { parseCursor } from '#domains/mirror-tree/tree.service'
+import { EvidenceService } from '#domains/record/evidence.service'
 import { ReplayService } from '#domains/runs/replay.service'
 import { RunService } from '#domains/runs/run.service'
 import { ApiRoute, Input } from '../http/api-route.ts'
@@ -30,6 +32,7 @@ export class RunsController {
     private readonly runs: RunService,
     private readonly streams: RunStreams,
     private readonly replays: ReplayService,
+    private readonly evidences: EvidenceService,
   ) {}
 
   @ApiRoute({ method: 'GET', path: '/v1/runs', summary: 'Your runs, newest first', access: 'read', query: RunListQuery, answer: RunPage })
@@ -118,6 +121,20 @@ export class RunsController {
   })
   async explanation(@Input() { principal, params, query }: Own & { query: z.output<typeof ExplanationQuery> }): Promise<Explanation> {
     return this.replays.explain(await this.runs.row(principal.ownerId, params.id), query.turn)
+  }
+
+  @ApiRoute({
+    method: 'GET',
+    path: '/v1/runs/{id}/evidence',
+    summary: 'Everything about a run that somebody else needs to check it by',
+    description:
+      'One JSON file: events with the bytes that their hashes cover, contents with salts, what was decided and used, the newest signed anchor ' +
+      'and the way to it. Save it as it is sent and run `node scripts/verify-evidence.mjs FILE`. Erased texts stay erased.',
+    access: 'read',
+    answer: Evidence,
+  })
+  evidence(@Input() { principal, params }: Own): Promise<Evidence> {
+    return this.evidences.of(principal.ownerId, params.id)
   }
 }
 
