@@ -19,6 +19,7 @@ const entries = {
   'server.mjs': 'apps/bff/main.ts',
   'cli.mjs': 'apps/bff/cli.ts',
   'database-worker.js': 'libs/infra/pglite/database-worker.ts',
+  'sandbox-worker.js': 'libs/infra/executors/sandbox/sandbox-worker.ts',
   'database-creator.js': 'libs/infra/pglite/database-creator.ts',
 }
 

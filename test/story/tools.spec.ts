@@ -117,6 +117,7 @@ describe('tools', () => {
       'notes.write',
       'recall',
       'recall_original',
+      'sandbox.javascript',
     ])
     expect(items[0]).toMatchObject({
       accepted: true,

@@ -7,6 +7,8 @@ import { builtinTools } from '#infra/executors/builtin/index'
 import { JoinedCatalogue } from '#infra/executors/catalogue'
 import { AddressGuard } from '#infra/executors/http/address-guard'
 import { readStdioServers } from '#infra/executors/mcp/stdio-servers'
+import { Sandbox } from '#infra/executors/sandbox/sandbox'
+import { sandboxTool } from '#infra/executors/sandbox/sandbox-tool'
 import { DeclarationReader } from '#infra/executors/source-reader'
 import { SourceTools } from '#infra/executors/source-tools'
 import { NotesRepository } from '#infra/prisma/notes.repository'
@@ -23,14 +25,17 @@ export type Tools = { catalogue: ToolCatalogue; notes: NotesService; sources: To
 export async function composeTools(foundation: Foundation, memory: Pick<Memory, 'recalls'>): Promise<Tools> {
   const { config, database, contents, log, clock, ids, version, listening } = foundation
   const notes = new NotesService({ unit: database, store: new NotesRepository(database), contents, clock, ids })
-  const builtin = builtinTools({
-    trees: new TreeRepository(database),
-    runs: new RunRepository(database),
-    recalls: memory.recalls,
-    notes,
-    clock,
-    ids,
-  })
+  const builtin = [
+    ...builtinTools({
+      trees: new TreeRepository(database),
+      runs: new RunRepository(database),
+      recalls: memory.recalls,
+      notes,
+      clock,
+      ids,
+    }),
+    sandboxTool({ sandbox: new Sandbox(), clock }),
+  ]
   const store = new ToolSourcesRepository(database)
   const secrets = await composeSecrets(foundation, store)
   const reaching = {
