@@ -1,5 +1,6 @@
 import type {
   AdminRun,
+  ApprovalView,
   Ask,
   AuditEvent,
   Canonized,
@@ -12,8 +13,11 @@ import type {
   CreatedOwner,
   CreatedToken,
   CreateTree,
+  DecideApproval,
   Edited,
+  EffectView,
   Explanation,
+  GrantView,
   HeadMoved,
   ImportedCharacter,
   ImportedLorebook,
@@ -29,12 +33,15 @@ import type {
   PathView,
   ProjectedContext,
   RealmView,
+  ReconcileEffect,
   RecallAuditView,
   RunAccepted,
   RunView,
   SessionView,
+  SetGrant,
   TokenScope,
   TokenView,
+  ToolView,
   TreeView,
   UserPersonaView,
   VerifyReport,
@@ -125,6 +132,23 @@ export const memoryApi = {
   search: (characterId: string, query: string) =>
     request<{ audit: RecallAuditView }>('/v1/memories/search', { method: 'POST', json: { character_id: characterId, query, limit: 8 } }),
   recalls: (query: Query) => request<Page<RecallAuditView>>('/v1/recalls', { query }),
+}
+
+/** A place that grants: the owner's own, or a character's. */
+export type GrantPlace = { scope: 'owner' } | { scope: 'character'; id: string }
+
+const grantPath = (place: GrantPlace) => (place.scope === 'owner' ? '/v1/grant' : `/v1/characters/${place.id}/grant`)
+
+export const actionApi = {
+  approvals: (query: Query) => request<Page<ApprovalView>>('/v1/approvals', { query }),
+  approval: (id: string) => request<ApprovalView>(`/v1/approvals/${id}`),
+  decide: (id: string, answer: DecideApproval) => request<ApprovalView>(`/v1/approvals/${id}/decision`, { method: 'POST', json: answer }),
+  effects: () => request<Items<EffectView>>('/v1/effects'),
+  reconcile: (id: string, as: ReconcileEffect['as']) =>
+    request<EffectView>(`/v1/effects/${id}/reconcile`, { method: 'POST', json: { as } }),
+  tools: () => request<Items<ToolView>>('/v1/tools'),
+  grant: (place: GrantPlace) => request<GrantView>(grantPath(place)),
+  setGrant: (place: GrantPlace, grant: SetGrant) => request<GrantView>(grantPath(place), { method: 'PUT', json: grant }),
 }
 
 export const adminApi = {

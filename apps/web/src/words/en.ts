@@ -1,3 +1,5 @@
+import { actionsEn } from './actions-en.ts'
+
 /** The page's words in English. `zh.ts` has the same keys: the type checker says so. Error words stand in `errors-*.ts`. */
 export const en = {
   common: {
@@ -73,7 +75,6 @@ export const en = {
     themeSystem: 'As the system',
     themeLight: 'Paper',
     themeDark: 'Ink stone',
-    waitingMemories: (count: number) => (count === 1 ? '1 memory waits for you' : `${count} memories wait for you`),
   },
   keys: {
     title: 'Keys',
@@ -217,7 +218,6 @@ export const en = {
     interjectionUnused: 'not used: the answer had ended',
     steerTooLate: 'Your interjection came too late; it is back in the box below.',
     reasoning: 'Reasoning',
-    toolCall: 'Tool call',
     media: 'Attached media (not shown)',
     erased: 'This text was erased.',
     deleted: 'This message was deleted.',
@@ -304,6 +304,7 @@ export const en = {
     },
     askAgain: 'Ask again',
   },
+  actions: actionsEn,
   search: {
     title: 'Search',
     placeholder: 'Conversations, these messages, memories…',

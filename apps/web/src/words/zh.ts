@@ -1,3 +1,4 @@
+import { actionsZh } from './actions-zh.ts'
 import type { Words } from './en.ts'
 
 /** 界面文字，中文。 */
@@ -75,7 +76,6 @@ export const zh: Words = {
     themeSystem: '随系统',
     themeLight: '纸',
     themeDark: '砚',
-    waitingMemories: (count) => `有 ${count} 条记忆等你决定`,
   },
   keys: {
     title: '按键',
@@ -212,7 +212,6 @@ export const zh: Words = {
     interjectionUnused: '未用上：回答已经结束',
     steerTooLate: '插话晚了一步，已放回下面的输入框。',
     reasoning: '推理',
-    toolCall: '工具调用',
     media: '附带的媒体（未显示）',
     erased: '这段文字已被抹去。',
     deleted: '这条消息已删除。',
@@ -297,6 +296,7 @@ export const zh: Words = {
     },
     askAgain: '再问一次',
   },
+  actions: actionsZh,
   search: {
     title: '搜索',
     placeholder: '对话、此处的消息、记忆…',

@@ -7,7 +7,8 @@ import { useWords } from '../../words/words.ts'
 import type { Draft } from './drafts.ts'
 import { useDraft } from './drafts.ts'
 
-export type ComposerMode = 'ask' | 'steer' | 'queued' | 'sending'
+/** `waiting`: the answer waits for its owner's word; one can interject as while it speaks. */
+export type ComposerMode = 'ask' | 'steer' | 'waiting' | 'queued' | 'sending'
 
 type ComposerProps = {
   treeId: string
@@ -21,11 +22,20 @@ type ComposerProps = {
 
 /** Where one writes: a question, or an interjection while the answer is being made. */
 export function Composer({ treeId, name, mode, stopping, onSend, onStop }: ComposerProps) {
-  const words = useWords().talk
+  const { talk: words, actions } = useWords()
   const [draft, setDraft] = useDraft(treeId)
   const area = useRef<HTMLTextAreaElement>(null)
   const touch = useMedia('(hover: none) and (pointer: coarse)')
-  const canSend = draft.text.trim() !== '' && (mode === 'ask' || mode === 'steer')
+  const steers = mode === 'steer' || mode === 'waiting'
+  const canSend = draft.text.trim() !== '' && (mode === 'ask' || steers)
+
+  const placeholder = {
+    ask: words.placeholder(name),
+    sending: words.placeholder(name),
+    steer: words.steerPlaceholder(name),
+    waiting: actions.waitingPlaceholder(name),
+    queued: words.queuedPlaceholder,
+  }[mode]
 
   useEffect(() => {
     const element = area.current
@@ -42,7 +52,7 @@ export function Composer({ treeId, name, mode, stopping, onSend, onStop }: Compo
     if (!canSend) return
     const sent = draft
     // Cleared at once, so that it reads as sent; put back where it was refused.
-    setDraft(mode === 'steer' ? { ...draft, text: '' } : { text: '', citations: [] })
+    setDraft(steers ? { ...draft, text: '' } : { text: '', citations: [] })
     if (!(await onSend(sent))) setDraft(sent)
   }
 
@@ -78,9 +88,7 @@ export function Composer({ treeId, name, mode, stopping, onSend, onStop }: Compo
           aria-label={words.composerLabel}
           rows={1}
           value={draft.text}
-          placeholder={
-            mode === 'steer' ? words.steerPlaceholder(name) : mode === 'queued' ? words.queuedPlaceholder : words.placeholder(name)
-          }
+          placeholder={placeholder}
           onChange={(event) => setDraft({ ...draft, text: event.target.value })}
           onKeyDown={(event) => {
             if (event.key !== 'Enter' || event.shiftKey || touch || event.nativeEvent.isComposing) return
@@ -88,7 +96,7 @@ export function Composer({ treeId, name, mode, stopping, onSend, onStop }: Compo
             void send()
           }}
         />
-        {mode === 'steer' && (
+        {steers && (
           <Button icon="stop" busy={stopping} testId={testIds.stop} onClick={onStop} title="Esc">
             {stopping ? words.stopping : words.stop}
           </Button>
@@ -102,7 +110,7 @@ export function Composer({ treeId, name, mode, stopping, onSend, onStop }: Compo
           testId={testIds.send}
           className="composer-send"
         >
-          {mode === 'steer' ? words.interject : words.send}
+          {steers ? words.interject : words.send}
         </Button>
       </div>
     </form>

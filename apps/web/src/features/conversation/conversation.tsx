@@ -6,6 +6,7 @@ import { drawerFaceOf, Link, paths, usePlace } from '../../routing/router.tsx'
 import { invalidate } from '../../store/resource.ts'
 import { testIds } from '../../test-ids.ts'
 import { useWords } from '../../words/words.ts'
+import { setShownRun } from '../actions/data.ts'
 import { useCharacter } from '../characters/data.ts'
 import { closeDrawer } from '../frame/drawer.tsx'
 import { CitePopover } from './cite-popover.tsx'
@@ -51,6 +52,12 @@ export function Conversation({ treeId, nodeId }: { treeId: string; nodeId: strin
   const replaced = cutAt === -1 ? undefined : nodes[cutAt + 1]
   const liveSiblings = replaced?.kind === 'candidate' ? replaced.sibling_ids.filter((id) => id !== live?.state.candidateId).length : 0
   const isElsewhere = answer.questionId !== null && cutAt === -1
+
+  const inView = live === null || isElsewhere ? null : live.state.runId
+  useEffect(() => {
+    setShownRun(inView)
+    return () => setShownRun(null)
+  }, [inView])
 
   useConversationKeys({
     shown,
@@ -107,6 +114,11 @@ export function Conversation({ treeId, nodeId }: { treeId: string; nodeId: strin
         {place.away && live?.state.phase === 'running' && (
           <Button icon="down" className="to-end" onClick={place.toEnd}>
             {words.talk.newWords}
+          </Button>
+        )}
+        {place.away && inView !== null && live?.state.phase === 'suspended' && (
+          <Button icon="down" className="to-end" onClick={place.toEnd}>
+            {words.actions.questionBelow}
           </Button>
         )}
         {live !== null && (

@@ -2,10 +2,13 @@ import { useEffect, useRef, useState } from 'react'
 import { PartialMark } from '../../parts/small.tsx'
 import { testIds } from '../../test-ids.ts'
 import { useWords } from '../../words/words.ts'
+import { LiveActionLine } from '../actions/action-line.tsx'
+import { QuestionById } from '../actions/question.tsx'
 import { GrowingMarkdown } from '../markdown/message-markdown.tsx'
 import type { LivePart } from './live-state.ts'
-import { spokenText } from './live-state.ts'
+import { askedActions, spokenText } from './live-state.ts'
 import { Reasoning, SteerLine } from './message-body.tsx'
+import { SuspendedPart } from './suspended-part.tsx'
 import type { LiveRun } from './use-live-run.ts'
 
 export type WaitingSteer = { commandId: string; text: string }
@@ -25,6 +28,9 @@ export function LiveMessage({
   const words = useWords()
   const { state } = live
   const silent = state.parts.every((part) => part.kind === 'steer')
+  const asked = askedActions(state)
+  // Nothing is said yet, or an action was done and the next words are being thought of.
+  const works = state.phase !== 'ended' && state.phase !== 'suspended' && (silent || state.parts.at(-1)?.kind === 'action')
   const interrupted = state.ending !== null && state.ending.type !== 'run.finished'
   return (
     <article
@@ -48,9 +54,17 @@ export function LiveMessage({
       <div className="message-text" data-testid={testIds.messageText}>
         {state.parts.map((part, index) => (
           // Parts are only ever added at the end.
-          <LivePartView key={index} part={part} isLast={index === state.parts.length - 1 && state.phase === 'running'} />
+          <LivePartView
+            key={index}
+            part={part}
+            isLast={index === state.parts.length - 1 && state.phase === 'running'}
+            isRunning={state.phase === 'running'}
+            isAsked={part.kind === 'action' && asked.includes(part)}
+            speaker={speaker}
+          />
         ))}
-        {silent && state.phase !== 'ended' && <p className="thinking">{words.talk.thinking}</p>}
+        {state.phase === 'suspended' && <SuspendedPart state={state} />}
+        {works && <p className="thinking">{words.talk.thinking}</p>}
         {waiting.map((steer) => (
           <SteerLine key={steer.commandId} text={steer.text} note={words.talk.interjectionWaits} waiting />
         ))}
@@ -59,7 +73,19 @@ export function LiveMessage({
   )
 }
 
-function LivePartView({ part, isLast }: { part: LivePart; isLast: boolean }) {
+function LivePartView({
+  part,
+  isLast,
+  isRunning,
+  isAsked,
+  speaker,
+}: {
+  part: LivePart
+  isLast: boolean
+  isRunning: boolean
+  isAsked: boolean
+  speaker: string
+}) {
   const words = useWords()
   switch (part.kind) {
     case 'text':
@@ -68,6 +94,12 @@ function LivePartView({ part, isLast }: { part: LivePart; isLast: boolean }) {
       return <Reasoning text={part.text} open={isLast} />
     case 'steer':
       return <SteerLine text={part.text ?? words.talk.erased} note={part.used ? words.talk.interjected : words.talk.interjectionUnused} />
+    case 'action':
+      return isAsked && part.approvalId !== null ? (
+        <QuestionById id={part.approvalId} name={speaker} />
+      ) : (
+        <LiveActionLine action={part} working={isRunning} />
+      )
   }
 }
 
@@ -77,13 +109,18 @@ const sentence = /[\s\S]*?[.!?。！？…\n]+["'”’」』)]*\s*/y
 export function LiveRegion({ live, speaker }: { live: LiveRun | null; speaker: string }) {
   const words = useWords()
   const [said, setSaid] = useState<readonly string[]>([])
-  const told = useRef({ runId: '', upTo: 0, ended: false })
+  const told = useRef({ runId: '', upTo: 0, ended: false, asked: '' })
   useEffect(() => {
     if (live === null) return
     const { state } = live
     if (told.current.runId !== state.runId) {
-      told.current = { runId: state.runId, upTo: 0, ended: false }
+      told.current = { runId: state.runId, upTo: 0, ended: false, asked: '' }
       setSaid([words.talk.answering(speaker)])
+    }
+    const [question] = askedActions(state)
+    if (question !== undefined && question.actionId !== told.current.asked) {
+      told.current.asked = question.actionId
+      setSaid((before) => [...before.slice(-3), words.actions.questionSpoken(speaker, question.tool)])
     }
     const text = spokenText(state)
     sentence.lastIndex = told.current.upTo

@@ -1,6 +1,9 @@
-import type { NodePart, NodeView } from '#contracts'
+import type { NodeView } from '#contracts'
 import { useWords } from '../../words/words.ts'
 import { testIds } from '../../test-ids.ts'
+import { StoredActionLine } from '../actions/action-line.tsx'
+import type { ShownPart } from '../actions/action-parts.ts'
+import { shownParts } from '../actions/action-parts.ts'
 import { MessageMarkdown } from '../markdown/message-markdown.tsx'
 
 /** The parts of a sealed message in order; each text part knows where it begins in the message's text. */
@@ -16,7 +19,10 @@ export function MessageBody({ node }: { node: NodeView }) {
   let cursor = 0
   return (
     <>
-      {node.parts.map((part, index) => {
+      {shownParts(node.parts).map((shown, index) => {
+        // What an unsealed answer's actions brought is told by its living stream alone.
+        if (shown.kind === 'action') return <StoredActionLine key={index} action={shown.action} runId={node.sealed ? node.run_id : null} />
+        const { part } = shown
         const base = part.kind === 'text' ? Math.max(node.text.indexOf(part.text, cursor), 0) : 0
         if (part.kind === 'text') cursor = base + part.text.length
         // Parts are ordered and never change: their place is their identity.
@@ -26,7 +32,7 @@ export function MessageBody({ node }: { node: NodeView }) {
   )
 }
 
-function Part({ part, base }: { part: NodePart; base: number }) {
+function Part({ part, base }: { part: Extract<ShownPart, { kind: 'said' }>['part']; base: number }) {
   const words = useWords()
   switch (part.kind) {
     case 'text':
@@ -35,14 +41,6 @@ function Part({ part, base }: { part: NodePart; base: number }) {
       return <Reasoning text={part.text} />
     case 'steer':
       return <SteerLine text={part.text} note={words.talk.interjected} />
-    case 'tool_call':
-      return (
-        <details className="folded">
-          <summary>{words.talk.toolCall}</summary>
-          <pre className="folded-text">{part.text}</pre>
-        </details>
-      )
-    case 'tool_result_ref':
     case 'media_ref':
       return <p className="message-gone">{words.talk.media}</p>
   }

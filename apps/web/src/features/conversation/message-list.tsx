@@ -117,7 +117,7 @@ function Unanswered({ tree, question, onAgain }: { tree: TreeView; question: Nod
   const runs = useResource(`runs:of:${tree.id}`, () => request<Page<RunView>>('/v1/runs', { query: { tree_id: tree.id, limit: 20 } }))
   const run = runs.data?.items.find((candidate) => candidate.question_id === question.id)
   const reason = run === undefined ? null : endingText(words, run.state, run.reason)
-  if (run !== undefined && (run.state === 'running' || run.state === 'queued')) return null
+  if (run !== undefined && (run.state === 'running' || run.state === 'queued' || run.state === 'suspended')) return null
   return (
     <div className="unanswered" role="status">
       <span>{reason ?? words.talk.empty}</span>

@@ -141,5 +141,5 @@ function questionOf(nodes: readonly NodeView[], runId: string): string | null {
 function modeOf(sending: boolean, phase: LiveState['phase'] | null): ComposerMode {
   if (sending || phase === 'ended') return 'sending'
   if (phase === null) return 'ask'
-  return phase === 'queued' ? 'queued' : 'steer'
+  return phase === 'queued' ? 'queued' : phase === 'suspended' ? 'waiting' : 'steer'
 }

@@ -2,12 +2,22 @@ import { useEffect, useEffectEvent, useState } from 'react'
 import type { RunStreamEvent, RunView } from '#contracts'
 import { followRun, SequenceBroken } from '../../api/follow-run.ts'
 import { runApi } from '../../api/endpoints.ts'
+import { actionsChanged } from '../actions/data.ts'
 import type { LiveState } from './live-state.ts'
 import { foldRunEvent, initialLiveState } from './live-state.ts'
 
 const sayAfterMilliseconds = 3000
 const queuePollMilliseconds = 2000
 const runPollMilliseconds = 3000
+
+/** Events after which other questions wait, or other outcomes are open, than before. */
+const changesActions: ReadonlySet<string> = new Set<RunStreamEvent['type']>([
+  'approval.requested',
+  'run.suspended',
+  'run.resumed',
+  'run.interrupted',
+  'run.failed',
+])
 
 export type LiveRun = {
   state: LiveState
@@ -45,6 +55,7 @@ export function useLiveRun(runId: string | null, onEnd: (runId: string, state: L
       cancelAnimationFrame(frame)
       frame = 0
       for (const event of waiting) state = foldRunEvent(state, event)
+      if (waiting.some((event) => changesActions.has(event.type))) actionsChanged()
       waiting = []
       change({ state })
     }

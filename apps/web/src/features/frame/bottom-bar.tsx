@@ -4,13 +4,13 @@ import { addressWith, drawerFaceOf, Link, paths, usePlace } from '../../routing/
 import { readPersisted } from '../../store/persisted.ts'
 import { testIds } from '../../test-ids.ts'
 import { useWords } from '../../words/words.ts'
-import { useInboxCount } from '../memory/data.ts'
+import { useWaitingCount } from '../actions/data.ts'
 
 /** The phone's way around: one column, five places. */
 export function BottomBar() {
   const words = useWords()
   const { route, query } = usePlace()
-  const waiting = useInboxCount()
+  const waiting = useWaitingCount()
   const face = route.name === 'tree' ? drawerFaceOf(query) : null
   const treeId = route.name === 'tree' ? route.id : readPersisted('session', 'lastTree')
   const treePath = route.name === 'tree' ? window.location.pathname : treeId === null ? null : paths.tree(treeId)

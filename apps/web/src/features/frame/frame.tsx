@@ -6,6 +6,7 @@ import type { Route } from '../../routing/router.tsx'
 import { writePersisted } from '../../store/persisted.ts'
 import { useSessionState } from '../../store/session.tsx'
 import { useWords } from '../../words/words.ts'
+import { WaitingHint } from '../actions/waiting-hint.tsx'
 import { ImportProvider } from '../characters/import.tsx'
 import { Home } from '../characters/home.tsx'
 import { Conversation } from '../conversation/conversation.tsx'
@@ -64,7 +65,10 @@ export function Frame() {
         {words.frame.skip}
       </a>
       <div className="frame" data-view={route.name} data-drawer={face ?? 'closed'}>
-        <DemoBanner />
+        <div className="banners">
+          <DemoBanner />
+          <WaitingHint />
+        </div>
         <Navigation onSearch={() => setSearch('1')} onKeys={() => setKeysOpen(true)} />
         <main id="main" className="main" tabIndex={-1} aria-label={words.frame.main}>
           <Suspense fallback={<Loading />}>

@@ -9,7 +9,7 @@ import { useWords } from '../../words/words.ts'
 import { CharacterList, useCurrentCharacterId } from '../characters/character-list.tsx'
 import { startConversation, useCharacters } from '../characters/data.ts'
 import { useImport } from '../characters/import.tsx'
-import { useInboxCount } from '../memory/data.ts'
+import { useWaitingCount } from '../actions/data.ts'
 import { LanguageSwitch } from './switches.tsx'
 
 /** The left column: who there is, what was said with them, and the ways to the other pages. */
@@ -17,7 +17,7 @@ export function Navigation({ onSearch, onKeys }: { onSearch: () => void; onKeys:
   const words = useWords()
   const { owner } = useSession()
   const { route } = usePlace()
-  const waiting = useInboxCount()
+  const waiting = useWaitingCount()
   return (
     <nav className="navigation" aria-label={words.frame.navigation} data-testid={testIds.navigation}>
       <div className="navigation-head">
@@ -40,7 +40,7 @@ export function Navigation({ onSearch, onKeys }: { onSearch: () => void; onKeys:
           <Icon name="memory" />
           {words.frame.memory}
           {waiting > 0 && (
-            <span className="count" aria-label={words.frame.waitingMemories(waiting)} title={words.frame.waitingMemories(waiting)}>
+            <span className="count" aria-label={words.actions.waitingCount(waiting)} title={words.actions.waitingCount(waiting)}>
               {waiting}
             </span>
           )}

@@ -8,20 +8,32 @@ import { toast } from '../../parts/toasts.tsx'
 import { testIds } from '../../test-ids.ts'
 import { languageOfText } from '../../words/text-language.ts'
 import { useFormat, useWords } from '../../words/words.ts'
+import { useHasWaitingActions, WaitingActions } from '../actions/waiting.tsx'
 import { useCharacters } from '../characters/data.ts'
 import { memoriesChanged, useInbox, useInboxWatch, watchedInterval } from './data.ts'
 import { MemoryFacts, MemorySources } from './memory-facts.tsx'
 
 /** What waits for the owner, then what was kept by itself and can still be undone. */
 export function InboxView({ characterId }: { characterId: string | null }) {
+  return (
+    <div className="inbox">
+      <WaitingActions characterId={characterId} />
+      <WaitingMemories characterId={characterId} />
+    </div>
+  )
+}
+
+function WaitingMemories({ characterId }: { characterId: string | null }) {
   const words = useWords().memory
   const inbox = useInbox(characterId)
+  const actionsWait = useHasWaitingActions(characterId)
   useInboxWatch(watchedInterval)
   if (inbox.data === undefined) return inbox.problem === null ? <Loading /> : <ProblemNote problem={inbox.problem} onRetry={inbox.reload} />
   const { proposed, automatic } = inbox.data
-  if (proposed.length + automatic.length === 0) return <Empty title={words.inboxEmptyTitle} text={words.inboxEmptyText} />
+  if (proposed.length + automatic.length === 0)
+    return actionsWait ? null : <Empty title={words.inboxEmptyTitle} text={words.inboxEmptyText} />
   return (
-    <div className="inbox">
+    <>
       {proposed.length > 0 && (
         <section>
           <h3>{words.proposedTitle}</h3>
@@ -43,7 +55,7 @@ export function InboxView({ characterId }: { characterId: string | null }) {
           </ul>
         </section>
       )}
-    </div>
+    </>
   )
 }
 
