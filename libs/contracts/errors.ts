@@ -28,6 +28,11 @@ export const errorCodes = {
   canonical_node: { status: 409, title: 'The node is canonical', action: 'Confirm the withdrawal to delete it.' },
   run_ended: { status: 409, title: 'The run has ended', action: 'Ask again.' },
   wrong_state: { status: 409, title: 'This is not possible in the present state', action: 'Read it again.' },
+  chain_broken: {
+    status: 409,
+    title: 'The record of this is broken',
+    action: 'Nothing goes on from here until an admin has looked at it; go on from another place.',
+  },
   revision_conflict: { status: 412, title: 'Somebody changed it meanwhile', action: 'Read it again and decide.' },
   idempotency_mismatch: { status: 422, title: 'The idempotency key was used with another body', action: 'Use a fresh key.' },
   cursor_expired: { status: 410, title: 'The cursor is no longer known', action: 'Start from the beginning.' },

@@ -5,7 +5,7 @@ import type { FakeUpstream } from '../support/fake-upstream.ts'
 import { recorded } from '../support/plant.ts'
 import { answer, ask, call, follow, newTree, node, runEnded, spoken } from '../support/story.ts'
 import type { TestSystem } from '../support/system.ts'
-import { asked, heard, startWorld, steer } from '../support/world.ts'
+import { asked, heard, requested, startWorld, steer } from '../support/world.ts'
 import type { World } from '../support/world.ts'
 
 /* K5: what was written stays as it was written; whoever changes it behind the triggers' back is found, and a broken chain goes no further. */
@@ -175,11 +175,40 @@ describe('a broken chain', () => {
       [`/v1/trees/${broken.id}/runs`, { text: 'hello?' }],
       [`/v1/nodes/${broken.head_node_id}/edit`, { text: 'hello?' }],
       [`/v1/nodes/${broken.root_node_id}/fork`, undefined],
+      // Nothing would be written where the head stays where it is: refused all the same.
+      [`/v1/nodes/${broken.head_node_id}/fork`, undefined],
     ] as const) {
-      expect((await call<Problem>(system, 'POST', route, body, { status: 409 })).code).toBe('wrong_state')
+      expect((await call<Problem>(system, 'POST', route, body, { status: 409 })).code, route).toBe('chain_broken')
     }
     expect((await system.call('GET', `/v1/trees/${broken.id}/path`)).status).toBe(200)
     expect(await recorded(system, `tree:${broken.id}`, 'head.moved')).toEqual([])
+  })
+
+  it('of a run refuses going on from its answer, by whichever way, and nothing beside it', async () => {
+    const shared = await newTree(system)
+    const first = await asked(world, shared.id, 'first', answer('One.'))
+    await follow(system, first.run_id)
+    const second = await asked(world, shared.id, 'second', answer('Two.'))
+    await follow(system, second.run_id)
+    await system.system.database.execute('UPDATE streams SET quarantined_at = now() WHERE stream = $1', [`run:${first.run_id}`])
+    for (const [route, body] of [
+      [`/v1/trees/${shared.id}/runs`, { text: 'third?' }],
+      [`/v1/trees/${shared.id}/runs`, { text: 'third?', parent_id: first.candidate_id }],
+      [`/v1/nodes/${second.candidate_id}/regenerate`, {}],
+      [`/v1/nodes/${second.question_id}/edit`, { text: 'second, differently?' }],
+      [`/v1/nodes/${second.candidate_id}/edit`, { text: 'Two, differently.' }],
+      [`/v1/nodes/${first.candidate_id}/fork`, undefined],
+      [`/v1/nodes/${second.candidate_id}/fork`, undefined],
+    ] as const) {
+      expect((await call<Problem>(system, 'POST', route, body, { status: 409 })).code, route).toBe('chain_broken')
+    }
+    // What stands before the broken answer, and what is put beside it, is whole.
+    const again = await requested(world, [answer('Another one.')], () =>
+      call<RunAccepted>(system, 'POST', `/v1/nodes/${first.candidate_id}/regenerate`, {}),
+    )
+    expect(spoken(await follow(system, again.run_id))).toBe('Another one.')
+    const onward = await requested(world, [answer('Onward.')], () => ask(system, shared.id, 'and then?', { parent_id: again.candidate_id }))
+    expect(spoken(await follow(system, onward.run_id))).toBe('Onward.')
   })
 
   it('of a run that is under way ends it without another event, keeps what was said, and frees the seat', async () => {

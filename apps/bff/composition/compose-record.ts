@@ -13,6 +13,7 @@ import { openAnchorSigner } from '#infra/record/instance-key'
 import type { AnchorSigner } from '#kernel/record/anchor'
 import type { Foundation } from './foundation.ts'
 import { keepAnchors } from './keep-anchors.ts'
+import { verifyNowAndThen } from './verify-now-and-then.ts'
 
 export type RecordParts = {
   anchors: AnchorService
@@ -43,6 +44,7 @@ export function composeRecord(foundation: Foundation): RecordParts {
       anchors: new AnchorCheck({ store, file, signer: by }),
       now: () => clock.now().getTime(),
     })
+  const verify = verifyBy(signer)
   const anchors = new AnchorService({ unitOfWork: database, log, store, file, signer, clock })
   const keepFiles: RecordParts['keepFiles'] = async (options) => {
     await anchors.keepFile(options)
@@ -53,9 +55,10 @@ export function composeRecord(foundation: Foundation): RecordParts {
   }
   // The first work to begin, so that it is the last to end: its farewell covers what the others wrote in theirs.
   lifecycle.addWork(keepAnchors({ foundation, anchors, keepFiles }))
+  lifecycle.addWork(verifyNowAndThen({ foundation, verify }))
   return {
     anchors,
-    verify: verifyBy(signer),
+    verify,
     ledger,
     keepFiles,
     evidence: new EvidenceService({

@@ -35,9 +35,6 @@ const passingSqlStates: ReadonlySet<string> = new Set([
 ])
 const passingSystemCodes: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ENOENT'])
 
-/** K5: a broken chain refuses whatever would go on with it. */
-const BROKEN_RECORD = 'The record of this is broken: nothing more is written to it until an admin has looked at it.'
-
 /** What the triggers of the schema refuse, where a service did not see it coming (prisma/migrations, LT0xx). */
 const triggerStates: Readonly<Record<string, ErrorCode>> = {
   LT003: 'invariant_refused',
@@ -51,7 +48,7 @@ const triggerStates: Readonly<Record<string, ErrorCode>> = {
  */
 export function asLingtaiError(error: unknown): LingtaiError {
   if (error instanceof LingtaiError) return error
-  if (error instanceof StreamQuarantinedError) return new LingtaiError('wrong_state', BROKEN_RECORD, { cause: error })
+  if (error instanceof StreamQuarantinedError) return new LingtaiError('chain_broken', undefined, { cause: error })
   const status = statusOf(error)
   if (status !== undefined && status < 500) return fromStatus(status, error)
   const state = sqlStateOf(error)

@@ -55,7 +55,7 @@ export class ApprovalsService {
    * wrong_state, conflict (the answer is about other arguments), run_ended.
    */
   async decide(ownerId: string, approvalId: string, answer: DecideApproval): Promise<ApprovalView> {
-    const { unitOfWork, approvals, runs, clock } = this.#deps
+    const { unitOfWork, approvals, runs, log, clock } = this.#deps
     const to = answer.decision === 'approve' ? 'approved' : 'refused'
     await unitOfWork.run(async () => {
       const found = await approvals.find(ownerId, approvalId)
@@ -70,6 +70,7 @@ export class ApprovalsService {
       }
       if (row.state === to || (row.state === 'used' && to === 'approved')) return
       if (run.ended_at !== null) throw new LingtaiError('run_ended')
+      if ((await log.head(`run:${run.id}`))?.quarantined) throw new LingtaiError('chain_broken')
       if (row.state !== 'pending' || row.expires_at <= clock.now()) {
         throw new LingtaiError('wrong_state', 'The question is settled or its time is over.')
       }

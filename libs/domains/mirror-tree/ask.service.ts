@@ -133,14 +133,16 @@ export class AskService {
 
   async #place(ownerId: string, treeId: string, parentId: string, attempt: string): Promise<Place> {
     const { trees, runs } = this.#deps
-    const [tree, parent, waiting] = await Promise.all([
+    const [tree, parent, waiting, isBroken] = await Promise.all([
       trees.lock(ownerId, treeId),
       trees.node(ownerId, parentId),
       runs.countWaiting(ownerId),
+      trees.hasBrokenRecord(treeId, parentId),
     ])
     if (!tree || !parent || parent.tree_id !== tree.id) throw new LingtaiError('not_found')
     const refusal = mayHangBelow(parent)
     if (refusal) return this.#refuse(refusal, parent, attempt)
+    if (isBroken) throw new LingtaiError('chain_broken')
     if (waiting >= WAITING_MAX) throw new LingtaiError('queue_full')
     return { tree, parent }
   }

@@ -321,6 +321,7 @@ export class PathService {
     const { tree, node } = await this.#locked(ownerId, nodeId)
     const refusal = rule(node)
     if (refusal) return this.#deps.invariants.refuse(refusal, { ownerId, treeId: tree.id, nodeId, attempt })
+    if (await this.#deps.trees.hasBrokenRecord(tree.id, nodeId)) throw new LingtaiError('chain_broken')
     return { tree, node }
   }
 

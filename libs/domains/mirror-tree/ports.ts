@@ -95,6 +95,11 @@ export interface TreeStore {
   insertNode(node: NewNode): Promise<number>
   /** `trust` only ever lowers what the sprout was opened with; null leaves it. */
   sealNode(node: { id: string; content_id: string; partial: boolean; trust: Trust | null }): Promise<void>
+  /**
+   * Whether the record of what a node stands on is broken: the tree's stream, or that of a run whose answer is on the path from the root
+   * to the node, is quarantined (K5).
+   */
+  hasBrokenRecord(treeId: string, nodeId: string): Promise<boolean>
   /** Each of them must not be a tombstone yet. */
   tombstoneNodes(nodeIds: readonly string[]): Promise<void>
   node(ownerId: string, nodeId: string): Promise<PathNode | null>

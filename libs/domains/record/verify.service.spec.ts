@@ -74,6 +74,13 @@ describe('VerifyService', () => {
     expect(source.quarantined).toEqual([])
   })
 
+  it('stops where nobody wants to know any more', async () => {
+    const source = new MemoryStream()
+    source.append(3)
+    const verifier = new VerifyService({ source, anchors: noAnchors, now: () => 0 })
+    await expect(verifier.verifyAll({ signal: AbortSignal.abort(new Error('enough')) })).rejects.toThrow('enough')
+  })
+
   it('finds a head that was put back, and one whose events are gone, in a stream that is written to as well', async () => {
     const back = new MemoryStream()
     back.append(10)

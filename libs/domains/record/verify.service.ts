@@ -61,7 +61,8 @@ export class VerifyService {
     this.#now = now
   }
 
-  async verifyAll(): Promise<VerifyReport> {
+  /** `signal`: nobody wants to know any more; throws its reason between two streams. */
+  async verifyAll({ signal }: { signal?: AbortSignal } = {}): Promise<VerifyReport> {
     const started = this.#now()
     const faults: Fault[] = []
     let streams = 0
@@ -69,6 +70,7 @@ export class VerifyService {
     for (let after = ''; ;) {
       const page = await this.#source.streams(after, PAGE)
       for (const stream of page) {
+        signal?.throwIfAborted()
         const found = await this.#verifyStream(stream)
         streams += 1
         events += found.events

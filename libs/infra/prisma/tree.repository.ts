@@ -132,6 +132,11 @@ export class TreeRepository implements TreeStore {
     )
   }
 
+  async hasBrokenRecord(treeId: string, nodeId: string): Promise<boolean> {
+    const [row] = await this.#database.query<{ broken: boolean }>(hasBrokenRecordSql, [treeId, nodeId])
+    return row?.broken === true
+  }
+
   async tombstoneNodes(nodeIds: readonly string[]): Promise<void> {
     if (nodeIds.length === 0) return
     const rows = await this.#database.execute('UPDATE nodes SET deleted_at = now() WHERE id = ANY ($1::uuid[]) AND deleted_at IS NULL', [
@@ -357,3 +362,16 @@ export class TreeRepository implements TreeStore {
     if (rows !== 1) throw new RowCountError(what, 1, rows)
   }
 }
+
+/** Hardly ever is a stream quarantined: then the index on those is all that is read. */
+const hasBrokenRecordSql = `
+WITH RECURSIVE broken AS MATERIALIZED (
+  SELECT s.stream FROM streams s WHERE s.quarantined_at IS NOT NULL
+), answers AS MATERIALIZED (
+  SELECT r.candidate_id AS id FROM broken b JOIN runs r ON b.stream = 'run:' || r.id WHERE r.tree_id = $1::uuid
+), path AS (
+  SELECT n.id, n.parent_id FROM nodes n WHERE n.id = $2::uuid AND n.tree_id = $1::uuid AND EXISTS (SELECT 1 FROM answers)
+  UNION ALL
+  SELECT n.id, n.parent_id FROM path p JOIN nodes n ON n.id = p.parent_id
+)
+SELECT EXISTS (SELECT 1 FROM broken WHERE stream = 'tree:' || $1) OR EXISTS (SELECT 1 FROM path JOIN answers USING (id)) AS broken`

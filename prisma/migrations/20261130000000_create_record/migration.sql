@@ -1,4 +1,4 @@
--- What is said of the record as a whole: signed anchors over the heads of its streams (decision 18).
+-- What is said of the record as a whole: signed anchors over the heads of its streams, and which of them are broken (decision 18).
 
 -- One signed statement: which heads stood where. `canonical` is what the signature covers: number, instance, epoch, time, count and
 -- Merkle root of the heads, the hash of the anchor before. Every anchor also stands in a file outside the database.
@@ -23,3 +23,8 @@ CREATE TABLE anchor_heads (
 );
 CREATE INDEX anchor_heads_stream ON anchor_heads (stream, anchor_seq DESC);
 CREATE TRIGGER anchor_heads_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON anchor_heads FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+-- ---------------------------------------------------------------- broken chains
+
+-- Asked before anything goes on from a place of a tree (K5); next to nothing is in it.
+CREATE INDEX streams_quarantined ON streams (stream) WHERE quarantined_at IS NOT NULL;

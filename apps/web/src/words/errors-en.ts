@@ -30,6 +30,10 @@ export const errorsEn: ErrorWords = {
   canonical_node: { title: 'That message is canonical', action: 'Confirm that its seal is withdrawn to delete it.' },
   run_ended: { title: 'The answer had ended already', action: 'Your words are kept; send them as a message.' },
   wrong_state: { title: 'That is not possible any more', action: 'It changed meanwhile; what you see is being read again.' },
+  chain_broken: {
+    title: 'The record of this is broken',
+    action: 'Nothing goes on from here until an admin has looked at it. Go on from another place.',
+  },
   revision_conflict: { title: 'Somebody changed it meanwhile', action: 'Nothing was overwritten. Look at the present state and decide.' },
   conflict: { title: 'This exists already', action: 'Nothing was changed. Choose another value for what is named below.' },
   rate_limited: { title: 'Too many requests', action: 'Nothing was changed; your text is kept. Wait a moment, then try again.' },

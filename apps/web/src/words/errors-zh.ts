@@ -21,6 +21,7 @@ export const errorsZh: ErrorWords = {
   canonical_node: { title: '那条消息已归真', action: '要删除它，须确认撤回归真。' },
   run_ended: { title: '回答已经结束', action: '你的话还在，请当作消息发送。' },
   wrong_state: { title: '已经不能这样做', action: '情况已有变化，正在重新读取。' },
+  chain_broken: { title: '此处的记录已损坏', action: '在管理员查看之前，无法由此继续。请从别处继续。' },
   revision_conflict: { title: '其间有人改动了它', action: '没有覆盖任何东西。请看过现状再决定。' },
   conflict: { title: '已经有了', action: '没有任何改动。请为下面指出的项换一个值。' },
   rate_limited: { title: '请求太多', action: '没有任何改动；你的文字还在。请稍等再试。' },
