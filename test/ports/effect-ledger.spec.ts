@@ -87,12 +87,12 @@ describe.each(portTiers)('the effect ledger on the %s tier', (name) => {
     const effect = newEffect()
     const replicas: Stores[] = [tier, tier.replica(), tier.replica()]
     const bound = await Promise.all(
-      Array.from({ length: 12 }, (_, index) => replicas[index % 3]?.effects.bind({ ...effect, id: tier.ids.next() })),
+      Array.from({ length: 12 }, (_, index) => (replicas[index % 3] ?? tier).effects.bind({ ...effect, id: tier.ids.next() })),
     )
-    const ids = new Set(bound.map((row) => row?.id))
+    const ids = new Set(bound.map((row) => row.id))
     expect(ids.size).toBe(1)
     const id = bound[0]?.id ?? ''
-    const claims = await Promise.all(Array.from({ length: 12 }, (_, index) => replicas[index % 3]?.effects.claim(id, `p${index}`)))
+    const claims = await Promise.all(Array.from({ length: 12 }, (_, index) => (replicas[index % 3] ?? tier).effects.claim(id, `p${index}`)))
     expect(claims.filter((claim) => claim !== null)).toHaveLength(1)
   })
 

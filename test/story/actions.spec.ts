@@ -5,6 +5,7 @@ import { DONE, deltaChunk, finishChunk, textChunk, usageChunk } from '../support
 import type { FakeResponse } from '../support/fake-upstream.ts'
 import { fakeContract, fakeTools, happens, seen } from '../support/fake-target.ts'
 import type { FakeTool } from '../support/fake-target.ts'
+import { expectReplays } from '../support/replays.ts'
 import { answer, ask, askAndHear, call, eventually, follow, newTree, node, runEnded } from '../support/story.ts'
 import { cancel, startWorld } from '../support/world.ts'
 import type { World } from '../support/world.ts'
@@ -23,6 +24,7 @@ afterAll(() => world.close())
 afterEach(async () => {
   world.upstream.unscript()
   expect((await world.system.system.conversation.verify.verifyAll()).faults).toEqual([])
+  await expectReplays(world.system)
 })
 
 function tool(name: string): FakeTool {

@@ -3,6 +3,7 @@ import type { Explanation } from '#contracts'
 import { DONE, finishChunk, startFakeUpstream, textChunk, usageChunk } from '../support/fake-upstream.ts'
 import type { FakeRequest, FakeResponse, FakeUpstream } from '../support/fake-upstream.ts'
 import { recorded, recordedTypes } from '../support/plant.ts'
+import { expectReplays } from '../support/replays.ts'
 import { askAndHear, call, eventually, newTree } from '../support/story.ts'
 import { startTestSystem } from '../support/system.ts'
 import type { TestSystem } from '../support/system.ts'
@@ -18,6 +19,7 @@ beforeAll(async () => {
   system = await startTestSystem({ model: upstream.baseUrl })
 })
 afterAll(async () => {
+  await expectReplays(system)
   await system.close()
   await upstream.close()
 })

@@ -4,6 +4,7 @@ import { proposed } from '../support/memory-world.ts'
 import { DONE, finishChunk, HOLD, startFakeUpstream, textChunk, usageChunk } from '../support/fake-upstream.ts'
 import type { FakeRequest, FakeResponse, FakeUpstream } from '../support/fake-upstream.ts'
 import { recorded } from '../support/plant.ts'
+import { expectReplays } from '../support/replays.ts'
 import { askAndHear, call, eventually, newTree } from '../support/story.ts'
 import { startTestSystem } from '../support/system.ts'
 import type { TestSystem } from '../support/system.ts'
@@ -22,6 +23,7 @@ beforeAll(async () => {
   characterId = items[0]?.id ?? ''
 })
 afterAll(async () => {
+  await expectReplays(system)
   await system.close()
   await upstream.close()
 })

@@ -3,6 +3,7 @@ import type { Explanation, Problem, RunAccepted, RunView, TreeView } from '#cont
 import { createGate, DONE, finishChunk, HOLD, textChunk, usageChunk } from '../support/fake-upstream.ts'
 import type { FakeUpstream } from '../support/fake-upstream.ts'
 import { recorded, recordedTypes } from '../support/plant.ts'
+import { expectReplays } from '../support/replays.ts'
 import { answer, ask, call, eventually, follow, newTree, node, path, runEnded, spoken } from '../support/story.ts'
 import type { TestSystem } from '../support/system.ts'
 import { asked, cancel, heard, limited, startWorld, steer } from '../support/world.ts'
@@ -19,7 +20,10 @@ beforeAll(async () => {
   world = await startWorld()
   ;({ system, upstream } = world)
 })
-afterAll(() => world.close())
+afterAll(async () => {
+  await expectReplays(system)
+  await world.close()
+})
 beforeEach(() => upstream.unscript())
 
 describe('interjections', () => {

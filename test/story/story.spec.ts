@@ -15,6 +15,7 @@ import type {
   TreeView,
   VerifyReport,
 } from '#contracts'
+import { expectReplays } from '../support/replays.ts'
 import { ask, askAndHear, call, eventually, follow, node, path, runEnded, spoken } from '../support/story.ts'
 import { startTestSystem } from '../support/system.ts'
 import type { TestSystem } from '../support/system.ts'
@@ -30,7 +31,10 @@ let greeting = ''
 beforeAll(async () => {
   system = await startTestSystem()
 })
-afterAll(() => system.close())
+afterAll(async () => {
+  await expectReplays(system)
+  await system.close()
+})
 
 const card = {
   spec: 'chara_card_v2',

@@ -5,6 +5,7 @@ import type { Problem, RunStreamEvent } from '#contracts'
 import { createGate, CUT, DONE, finishChunk, HOLD, sse, textChunk, usageChunk } from '../support/fake-upstream.ts'
 import type { FakeResponse, FakeUpstream } from '../support/fake-upstream.ts'
 import { recorded } from '../support/plant.ts'
+import { expectReplays } from '../support/replays.ts'
 import { answer, ask, call, eventually, follow, newTree, node, runEnded, spoken } from '../support/story.ts'
 import type { TestSystem } from '../support/system.ts'
 import { asked, cancel, heard, run, startWorld, words } from '../support/world.ts'
@@ -21,7 +22,10 @@ beforeAll(async () => {
   world = await startWorld()
   ;({ system, upstream } = world)
 })
-afterAll(() => world.close())
+afterAll(async () => {
+  await expectReplays(system)
+  await world.close()
+})
 beforeEach(() => upstream.unscript())
 
 describe('what a provider does', () => {
@@ -132,7 +136,7 @@ describe('what a provider does', () => {
     expect(ended).toMatchObject({ state: 'interrupted', reason: 'cancelled' })
     const [reserved] = await recorded(system, `run:${accepted.run_id}`, 'budget.reserved')
     expect(await recorded(system, `run:${accepted.run_id}`, 'budget.settled')).toEqual([
-      { effect_id: reserved?.effect_id, tokens: reserved?.tokens, estimated: true },
+      { effect_id: reserved?.effect_id, tokens: reserved?.tokens, cost_micros: 0, estimated: true },
     ])
     // Stopping again, or what has ended, changes nothing.
     const again = await cancel(world, accepted.run_id)

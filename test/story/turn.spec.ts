@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Explanation } from '#contracts'
 import { startFakeUpstream } from '../support/fake-upstream.ts'
 import type { FakeUpstream } from '../support/fake-upstream.ts'
+import { expectReplays } from '../support/replays.ts'
 import { answer, ask, askAndHear, call, follow, newTree, node, path, spoken } from '../support/story.ts'
 import { startTestSystem } from '../support/system.ts'
 import type { TestSystem } from '../support/system.ts'
@@ -14,6 +15,7 @@ beforeAll(async () => {
   system = await startTestSystem({ model: upstream.baseUrl })
 })
 afterAll(async () => {
+  await expectReplays(system)
   await system.close()
   await upstream.close()
 })

@@ -106,7 +106,7 @@ export class TwoReplicas {
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.#places.map(({ process }) => process?.end()))
+    await Promise.all(this.#places.flatMap(({ process }) => process?.end() ?? []))
     await this.#expectWholeRecord()
     await this.observer.close()
     for (const { postgres, redis } of this.lines) await Promise.all([postgres.close(), redis.close()])

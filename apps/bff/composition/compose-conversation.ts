@@ -15,12 +15,14 @@ import { RunService } from '#domains/runs/run.service'
 import { RunStreamReader } from '#domains/runs/run-stream'
 import type { VerifyService } from '#domains/record/verify.service'
 import { PersonaRepository } from '#infra/prisma/persona.repository'
+import { GrantRepository } from '#infra/prisma/grant.repository'
 import { ProfileRepository } from '#infra/prisma/profile.repository'
 import { RunRepository } from '#infra/prisma/run.repository'
 import { TreeRepository } from '#infra/prisma/tree.repository'
 import type { ToolCatalogue } from '#kernel/ports/effect-target'
 import { SeatKeeper } from '#runtime/seat/seat-keeper'
 import { RunContextProjector } from '#runtime/turn/context-projector'
+import { leastCost } from '#runtime/turn/run-actions'
 import { RunAppender } from '#runtime/turn/run-appender'
 import { MaintenanceRuns } from '#runtime/turn/maintenance-runs'
 import { RequestBuilder } from '#runtime/turn/request-builder'
@@ -75,6 +77,7 @@ export function composeConversation(
     model: model.choice,
     requests,
     profile: (ownerId, profile) => profiles.keep(ownerId, profile),
+    costBound: (run) => leastCost(new GrantRepository(database), run),
   })
   // One boot is one holder; on the light tier a run of any other boot is known to be dead (decision 4).
   const boot = `${hostname().slice(0, 40)}:${process.pid}:${ids.next()}`
@@ -117,7 +120,7 @@ export function composeConversation(
   })
   const streams = new RunStreams({ reader: new RunStreamReader({ log, runs, contents }), runs, fanout })
   lifecycle.stopping.addEventListener('abort', () => streams.close())
-  const replays = new ReplayService({ log, contents, sources, demoModel: config.model.demo ? config.model.name : null })
+  const replays = new ReplayService({ log, contents, runs, sources, demoModel: config.model.demo ? config.model.name : null })
   const service = new RunService({
     unitOfWork: database,
     runs,

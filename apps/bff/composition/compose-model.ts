@@ -42,6 +42,7 @@ export async function composeModel({ config, database, lifecycle }: Foundation):
       windowTokens: config.model.windowTokens,
       replyTokens: replyTokens(config.model.windowTokens),
       tokenizerId: tokenizer.id,
+      price: config.model.price,
       countTokens: (text, digest) => (digest === undefined ? tokenizer.count(text) : tokenizers.countContent(tokenizer, { text, digest })),
     },
     secrets: () => secrets,

@@ -2,12 +2,15 @@ import { LingtaiError } from '#contracts'
 import type { EventPayload, Explanation, ProjectedContext } from '#contracts'
 import type { ContentStore } from '#kernel/ports/content-store'
 import type { EventLog } from '#kernel/ports/event-log'
-import type { RunRow } from '#kernel/ports/run-store'
+import type { RunRow, RunStore } from '#kernel/ports/run-store'
+import { replayCommands } from '#kernel/reducer/replay-commands'
+import type { CommandReplay } from '#kernel/reducer/replay-commands'
 import { replayRequest } from '#runtime/projection/rebuild-request'
 import type { Replayed } from '#runtime/projection/rebuild-request'
 import { explainProjection } from '#runtime/projection/explain'
 import type { ContextSources } from '#runtime/turn/context-sources'
 import { loadReferences } from '#runtime/turn/load-references'
+import { readStream } from '#runtime/turn/read-stream'
 
 /** A context that was projected, what was then requested with it, and what that cost. */
 type Recorded = {
@@ -16,7 +19,13 @@ type Recorded = {
   usage: Explanation['usage']
 }
 
-export type ReplayDeps = { log: EventLog; contents: ContentStore; sources: Pick<ContextSources, 'range'>; demoModel: string | null }
+export type ReplayDeps = {
+  log: EventLog
+  contents: ContentStore
+  runs: Pick<RunStore, 'segments'>
+  sources: Pick<ContextSources, 'range'>
+  demoModel: string | null
+}
 
 /** What a model saw, rebuilt from the record: the explanation for its owner, the bytes for an admin (M10). */
 export class ReplayService {
@@ -68,6 +77,24 @@ export class ReplayService {
       results.push({ turn: recorded.projected.turn, result: replayed.result })
     }
     return results
+  }
+
+  /** The run's commands through the loop again, compared event by event with the record (Reproducible, decision 15). */
+  async commands(run: RunRow): Promise<CommandReplay> {
+    const { log, contents, runs } = this.#deps
+    const stored = await readStream(log, `run:${run.id}`)
+    const answer = run.candidate_id === null ? undefined : (await contents.get([run.candidate_id])).get(run.candidate_id)
+    const living = answer ? [] : await runs.segments(run.id)
+    const layout = answer?.layout
+    return replayCommands({
+      candidateId: run.candidate_id,
+      records: stored.map(({ record }) => record),
+      kindOf: (ordinal) => {
+        const range = layout?.segments?.[ordinal]
+        const kind = living[ordinal]?.kind ?? (range ? layout?.parts[range.part]?.kind : undefined)
+        return kind === 'reasoning' ? 'reasoning' : 'text'
+      },
+    })
   }
 
   async #replay(run: RunRow, recorded: Recorded): Promise<{ replayed: Replayed; loaded: Awaited<ReturnType<typeof loadReferences>> }> {

@@ -23,8 +23,14 @@ export type Config = {
   home: string
   databaseUrl: string | null
   redisUrl: string | null
-  /** `endpoint` is null for the built-in demo model. Window in tokens. */
-  model: { name: string; demo: boolean; windowTokens: number; endpoint: ModelEndpointConfig | null }
+  /** `endpoint` is null for the built-in demo model. Window in tokens; price in micro-units per million tokens, null where unknown. */
+  model: {
+    name: string
+    demo: boolean
+    windowTokens: number
+    price: { inputMicros: number; outputMicros: number } | null
+    endpoint: ModelEndpointConfig | null
+  }
   /** null = the offline embedder. */
   embedding: { model: string; endpoint: ModelEndpointConfig } | null
   /** Keys that encrypt what is stored encrypted; the first one encrypts (decision 38). Empty = none given. */
@@ -66,6 +72,8 @@ const DEFAULT_BASE_URL = 'https://api.openai.com/v1'
 const portFault = 'must be a whole number from 0 to 65535, such as 3000'
 const windowFault = 'must be the size of the model’s context window in tokens, from 512 to 10000000'
 
+const priceFault = 'must be two whole numbers, micro-units per million tokens read and written, such as 150000,600000'
+
 const variables = z.object({
   PORT: z.coerce.number(portFault).int(portFault).min(0, portFault).max(65_535, portFault).default(3000),
   LINGTAI_HOME: z.string().default('.lingtai'),
@@ -74,6 +82,10 @@ const variables = z.object({
   LINGTAI_MODEL: z.string().max(200, 'must be at most 200 characters').optional(),
   LINGTAI_EMBEDDING_MODEL: z.string().max(200, 'must be at most 200 characters').optional(),
   LINGTAI_MODEL_WINDOW: z.coerce.number(windowFault).int(windowFault).min(512, windowFault).max(10_000_000, windowFault).default(8192),
+  LINGTAI_MODEL_PRICE: z
+    .string()
+    .regex(/^\d{1,12},\d{1,12}$/, priceFault)
+    .optional(),
   LINGTAI_SECRET_KEYS: z.string().optional(),
   LINGTAI_TOOL_HOSTS: z.string().optional(),
   LINGTAI_MCP_STDIO: z.string().optional(),
@@ -129,6 +141,7 @@ export function loadConfig(environment: Environment = process.env): Config {
       name: read.LINGTAI_MODEL ?? DEMO_MODEL_NAME,
       demo: read.LINGTAI_MODEL === undefined,
       windowTokens: read.LINGTAI_MODEL_WINDOW,
+      price: read.LINGTAI_MODEL === undefined ? { inputMicros: 0, outputMicros: 0 } : priceOf(read.LINGTAI_MODEL_PRICE),
       endpoint: read.LINGTAI_MODEL === undefined ? null : endpointFor('LINGTAI_MODEL', read, faults),
     },
     embedding:
@@ -143,6 +156,12 @@ export function loadConfig(environment: Environment = process.env): Config {
   }
   if (faults.length > 0) throw new ConfigError(faults)
   return config
+}
+
+/** The model's price card; null where nobody gave one, so that no bound on cost can be promised (K6). */
+function priceOf(given: string | undefined): Config['model']['price'] {
+  const [inputMicros, outputMicros] = given?.split(',').map(Number) ?? []
+  return inputMicros === undefined || outputMicros === undefined ? null : { inputMicros, outputMicros }
 }
 
 type Faults = { variable: string; fault: string }[]

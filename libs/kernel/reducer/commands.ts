@@ -47,11 +47,13 @@ export type RunCommand =
       request_digest: string
       model: string
       reserved_tokens: number
+      /** What the call is charged at most, in micro-units; null where the model has no price card. */
+      reserved_micros: number | null
       policy_version: number
     }
   | { tag: 'context_refused'; code: FailCode; rule: ForbiddenRule | null; policy_version: number }
   | { tag: 'segments'; segments: { kind: 'text' | 'reasoning'; digest: string }[]; content_id: string }
-  | { tag: 'model_finished'; finish_reason: FinishReason; usage: Usage; calls: readonly ProposedCall[] }
+  | { tag: 'model_finished'; finish_reason: FinishReason; usage: Usage; cost_micros: number; calls: readonly ProposedCall[] }
   /** Everything that the verdict on one action reads, and ids for whatever follows from it. */
   | {
       tag: 'call_assessed'

@@ -27,6 +27,7 @@ function apply(state: Recovering, record: EventRecord): Recovering {
       const effect = {
         id: payload.effect_id,
         reserved_tokens: payload.reserved_tokens,
+        reserved_micros: state.reserved_micros,
         request_digest: payload.request_digest,
         purpose: payload.purpose,
       }
@@ -39,6 +40,16 @@ function apply(state: Recovering, record: EventRecord): Recovering {
     case 'llm.completed':
     case 'llm.unknown':
       return { ...state, phase: 'accepting', effect: null }
+    case 'command.accepted': {
+      const { command_id } = record.payload as EventPayload<'command.accepted'>
+      const [content] = record.content_digests
+      const steer = content ? [{ command_id, content_id: content.content_id, digest: content.digest }] : []
+      return { ...state, steers: [...state.steers, ...steer] }
+    }
+    case 'steer.received': {
+      const { command_id: commandId } = record.payload as EventPayload<'steer.received'>
+      return { ...state, steers: state.steers.filter((steer) => steer.command_id !== commandId) }
+    }
     case 'effect.intent': {
       const { effect_id, action_id, tool, capability, consequence, constraints, content_id, arguments_hash } =
         record.payload as EventPayload<'effect.intent'>

@@ -3,7 +3,7 @@ import { admit } from '../admission/admit.ts'
 import type { RunAction, RunEvent } from './actions.ts'
 import type { RunCommand } from './commands.ts'
 import type { RunLoopState, ToolCall } from './state.ts'
-import { exhausted, interrupt, nextTurn, steerEvent, unchanged } from './transitions.ts'
+import { exhausted, interrupt, nextTurn, unchanged } from './transitions.ts'
 import type { Reduction } from './transitions.ts'
 
 /**
@@ -27,19 +27,16 @@ function goOn(state: RunLoopState, first: RunEvent[]): Reduction {
     return { state, actions: [...record, { type: 'assess_call', action_id: next.action_id }] }
   }
   if (state.ending !== null) return endAsMeant(state, first)
-  const received = state.steers.map((steer) => steerEvent(steer, true, state.segments))
-  const finished: RunEvent = { type: 'turn.finished', payload: { turn: state.turn } }
-  const told = { ...state, steers: [], parts: state.parts + received.length }
   const errors = state.limits.max_consecutive_tool_errors
   if (state.tool_errors > 0 && state.tool_errors >= errors) {
-    return exhausted(told, {
+    return exhausted(state, {
       which: 'max_consecutive_tool_errors',
       limit: errors,
       needed: state.tool_errors + 1,
-      first: [...first, ...received, finished],
+      first,
     })
   }
-  return nextTurn(told, [...first, ...received, finished])
+  return nextTurn(state, first)
 }
 
 /** Somebody wanted the run to end while an action was out: it ends now that nothing is. */

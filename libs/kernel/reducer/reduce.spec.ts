@@ -9,7 +9,15 @@ import type { RunLoopState } from './state.ts'
 
 const id = (n: number): string => `01935f00-0000-7000-8000-${String(n).padStart(12, '0')}`
 const digest = 'a'.repeat(64)
-const limits: RunLimits = { max_turns: 3, max_wall_ms: 1000, max_tokens: null, max_cost_micros: null, max_consecutive_tool_errors: 3, max_tries: 3, max_steers: 4 }
+const limits: RunLimits = {
+  max_turns: 3,
+  max_wall_ms: 1000,
+  max_tokens: null,
+  max_cost_micros: null,
+  max_consecutive_tool_errors: 3,
+  max_tries: 3,
+  max_steers: 4,
+}
 const candidate = id(9)
 
 const start: RunCommand = { tag: 'start', fence: 1, persona_version_id: id(1), profile_hash: digest, bundle: 'test/1', limits }
@@ -35,6 +43,7 @@ const projected: RunCommand = {
   request_digest: digest,
   model: 'test',
   reserved_tokens: 60,
+  reserved_micros: null,
   policy_version: 1,
 }
 const segments = (n: number): RunCommand => ({
@@ -46,6 +55,7 @@ const finished: RunCommand = {
   tag: 'model_finished',
   finish_reason: 'stop',
   usage: { prompt_tokens: 50, completion_tokens: 5, estimated: false },
+  cost_micros: 0,
   calls: [],
 }
 const steer = (n: number): RunCommand => ({ tag: 'steer', command_id: id(100 + n), content_id: id(200 + n), digest })

@@ -110,9 +110,16 @@ function requestModel(state: RunLoopState, command: Extract<RunCommand, { tag: '
   if (state.limits.max_tokens !== null && needed > state.limits.max_tokens) {
     return exhausted(state, { which: 'max_tokens', limit: state.limits.max_tokens, needed, first: [projected] })
   }
+  const bound = state.limits.max_cost_micros
+  if (bound !== null) {
+    // A bound on cost without a known price fails closed (K6).
+    const cost = state.spent_micros + (command.reserved_micros ?? bound + 1)
+    if (cost > bound) return exhausted(state, { which: 'max_cost_micros', limit: bound, needed: cost, first: [projected] })
+  }
   const effect = {
     id: command.effect_id,
     reserved_tokens: command.reserved_tokens,
+    reserved_micros: command.reserved_micros ?? 0,
     request_digest: command.request_digest,
     purpose: command.purpose,
   }
@@ -142,7 +149,10 @@ function intent(state: RunLoopState, model: string): RunEvent[] {
   const { effect } = state
   if (!effect) return []
   return [
-    { type: 'budget.reserved', payload: { effect_id: effect.id, tokens: effect.reserved_tokens } },
+    {
+      type: 'budget.reserved',
+      payload: { effect_id: effect.id, tokens: effect.reserved_tokens, cost_micros: effect.reserved_micros },
+    },
     {
       type: 'llm.requested',
       payload: {
@@ -202,8 +212,9 @@ function placeSegments(state: RunLoopState, command: Extract<RunCommand, { tag: 
   }
 }
 
-function settle(state: RunLoopState, tokens: number, estimated: boolean): RunEvent[] {
-  return state.effect ? [{ type: 'budget.settled', payload: { effect_id: state.effect.id, tokens, estimated } }] : []
+function settle(state: RunLoopState, spent: { tokens: number; micros: number; estimated: boolean }): RunEvent[] {
+  const { tokens, micros, estimated } = spent
+  return state.effect ? [{ type: 'budget.settled', payload: { effect_id: state.effect.id, tokens, cost_micros: micros, estimated } }] : []
 }
 
 /** A request whose outcome nobody knows: recorded, charged conservatively, never sent again (K3). */
@@ -211,14 +222,20 @@ function unknownEffect(state: RunLoopState, code: string, providerCode: string |
   if (!state.effect || state.phase !== 'streaming') return []
   return [
     { type: 'llm.unknown', payload: { effect_id: state.effect.id, code, provider_code: providerCode, settled_tokens: settledTokens } },
-    ...settle(state, settledTokens, true),
+    // Nobody knows what it will be charged: all that was reserved is.
+    ...settle(state, { tokens: settledTokens, micros: state.effect.reserved_micros, estimated: true }),
   ]
 }
 
 function finishTurn(state: RunLoopState, command: Extract<RunCommand, { tag: 'model_finished' }>): Reduction {
   const proposed = command.calls.slice(0, CALLS_MAX)
   const completed = completedEvents(state, command)
-  const spent = { ...state, spent_tokens: state.spent_tokens + command.usage.prompt_tokens + command.usage.completion_tokens, effect: null }
+  const spent = {
+    ...state,
+    spent_tokens: state.spent_tokens + command.usage.prompt_tokens + command.usage.completion_tokens,
+    spent_micros: state.spent_micros + command.cost_micros,
+    effect: null,
+  }
   if (proposed.length > 0) {
     const calls = proposed.map((call) => ({
       ...call,
@@ -234,8 +251,7 @@ function finishTurn(state: RunLoopState, command: Extract<RunCommand, { tag: 'mo
   }
   const finished: RunEvent = { type: 'turn.finished', payload: { turn: state.turn } }
   if (spent.steers.length > 0) {
-    const received = spent.steers.map((steer) => steerEvent(steer, true, spent.segments))
-    return nextTurn({ ...spent, steers: [], parts: spent.parts + received.length }, [...completed, ...received, finished])
+    return nextTurn(spent, completed)
   }
   if (spent.segments === 0) {
     return interrupt(spent, { reason: 'provider_error', code: 'empty_answer', first: [...completed, finished] })
@@ -246,12 +262,19 @@ function finishTurn(state: RunLoopState, command: Extract<RunCommand, { tag: 'mo
   }
 }
 
-function completedEvents(state: RunLoopState, { usage, finish_reason, calls }: Extract<RunCommand, { tag: 'model_finished' }>): RunEvent[] {
+function completedEvents(
+  state: RunLoopState,
+  { usage, cost_micros, finish_reason, calls }: Extract<RunCommand, { tag: 'model_finished' }>,
+): RunEvent[] {
   if (!state.effect) return []
-  const proposed = calls.length > 0 ? { tool_calls: calls.length } : {}
+  const proposed = calls.length > 0 ? { calls: calls.map(({ action_id, tool, content_id }) => ({ action_id, tool, content_id })) } : {}
   return [
-    { type: 'llm.completed', payload: { effect_id: state.effect.id, finish_reason, ...usage, ...proposed } },
-    ...settle(state, usage.prompt_tokens + usage.completion_tokens, usage.estimated),
+    {
+      type: 'llm.completed',
+      payload: { effect_id: state.effect.id, finish_reason, ...usage, ...proposed },
+      content_digests: calls.map(({ content_id, digest }) => ({ content_id, digest })),
+    },
+    ...settle(state, { tokens: usage.prompt_tokens + usage.completion_tokens, micros: cost_micros, estimated: usage.estimated }),
   ]
 }
 
@@ -270,7 +293,7 @@ function failTry(state: RunLoopState, command: Extract<RunCommand, { tag: 'model
         retry_in_ms: mayRetry ? command.retry_in_ms : null,
       },
     },
-    ...settle(state, 0, false),
+    ...settle(state, { tokens: 0, micros: 0, estimated: false }),
   ]
   if (!mayRetry || command.retry_in_ms === null) {
     return interrupt(state, { reason: 'provider_error', code: command.provider_code ?? command.code, first: failed })
@@ -315,7 +338,12 @@ function receiveSteer(state: RunLoopState, command: Extract<RunCommand, { tag: '
   const steer = { command_id, content_id, digest }
   // Once the answer is being accepted no further turn starts: the interjection is recorded as unused, not lost (case Q6).
   if (state.phase === 'accepting') return { state, actions: [{ type: 'record', events: [steerEvent(steer, false, state.segments)] }] }
-  return { state: { ...state, steers: [...state.steers, steer] }, actions: [] }
+  const accepted: RunEvent = {
+    type: 'command.accepted',
+    payload: { tag: 'steer', command_id },
+    content_digests: [{ content_id, digest }],
+  }
+  return { state: { ...state, steers: [...state.steers, steer] }, actions: [{ type: 'record', events: [accepted] }] }
 }
 
 function finish(state: RunLoopState, command: Extract<RunCommand, { tag: 'accepted' }>): Reduction {

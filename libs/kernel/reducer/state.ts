@@ -38,7 +38,7 @@ export type RunLoopState = {
   part_kind: 'text' | 'reasoning' | null
   steers: { command_id: string; content_id: string; digest: string }[]
   spent_tokens: number
-  effect: { id: string; reserved_tokens: number; request_digest: string; purpose: ModelPurpose } | null
+  effect: { id: string; reserved_tokens: number; reserved_micros: number; request_digest: string; purpose: ModelPurpose } | null
   limits: RunLimits
   /** The current turn's actions, in the order in which they were proposed. */
   calls: readonly ToolCall[]

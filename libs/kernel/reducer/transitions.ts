@@ -10,10 +10,14 @@ export function unchanged(state: RunLoopState): Reduction {
   return { state, actions: [] }
 }
 
-/** Begins the next turn, or the end where there is none left. */
+/** Ends this turn and begins the next, in which the interjections take effect; or ends the run where no turn is left for them. */
 export function nextTurn(state: RunLoopState, before: RunEvent[]): Reduction {
-  if (state.turn < state.limits.max_turns) return startTurn(state, before)
-  return exhausted(state, { which: 'max_turns', limit: state.limits.max_turns, needed: state.turn + 1, first: before })
+  if (state.turn >= state.limits.max_turns) {
+    return exhausted(state, { which: 'max_turns', limit: state.limits.max_turns, needed: state.turn + 1, first: before })
+  }
+  const received = state.steers.map((steer) => steerEvent(steer, true, state.segments))
+  const finished: RunEvent = { type: 'turn.finished', payload: { turn: state.turn } }
+  return startTurn({ ...state, steers: [], parts: state.parts + received.length }, [...before, ...received, finished])
 }
 
 export function startTurn(state: RunLoopState, before: RunEvent[]): Reduction {

@@ -17,7 +17,7 @@ import { continuationMessages } from './continuation.ts'
 import { loadedText } from './load-references.ts'
 import type { ContextProjector, ProjectInput, ReadyRequest, RefusedRequest, RunPin } from './ports.ts'
 import { shownName } from './run-actions.ts'
-import { refused, streamedFrame } from './request-builder.ts'
+import { costMicros, refused, streamedFrame } from './request-builder.ts'
 import type { ModelChoice, RequestBuilder } from './request-builder.ts'
 
 /** The platform's limits for an answer (K6); profiles may only lower them. */
@@ -44,6 +44,8 @@ export type ProjectorDeps = {
   requests: RequestBuilder
   /** Stores the resolved profile and answers its version and hash. */
   profile(ownerId: string, profile: Record<string, string | number | null>): Promise<{ versionId: string; hash: string }>
+  /** The least that any grant allows this run to cost, in micro-units; null where nobody bounds it. */
+  costBound(run: RunRow): Promise<number | null>
 }
 
 /** `ProjectContext`, step 4 and 5 of a turn: sources → entities → assembly → record → assertion (spec/1, spec/3, M6, M10). */
@@ -56,19 +58,24 @@ export class RunContextProjector implements ContextProjector {
 
   async pin(run: RunRow): Promise<RunPin> {
     const { sources, model, profile } = this.#deps
-    const personaVersionId = await sources.currentPersona(run)
+    const [personaVersionId, maxCostMicros] = await Promise.all([sources.currentPersona(run), this.#deps.costBound(run)])
+    const limits: RunLimits = { ...ANSWER_LIMITS, max_cost_micros: maxCostMicros }
     const resolved = await profile(run.owner_id, {
       bundle: BUNDLE,
       model: model.model,
       window_tokens: model.windowTokens,
       reply_tokens: model.replyTokens,
-      ...ANSWER_LIMITS,
+      ...limits,
     })
-    return { personaVersionId, profileVersionId: resolved.versionId, profileHash: resolved.hash, bundle: BUNDLE, limits: ANSWER_LIMITS }
+    return { personaVersionId, profileVersionId: resolved.versionId, profileHash: resolved.hash, bundle: BUNDLE, limits }
   }
 
   countTokens(text: string): number {
     return this.#deps.model.countTokens(text)
+  }
+
+  costMicros(tokens: { prompt: number; completion: number }): number {
+    return costMicros(this.#deps.model.price, tokens) ?? 0
   }
 
   async project(input: ProjectInput): Promise<ReadyRequest | RefusedRequest> {

@@ -40,21 +40,21 @@ async function apply(run: RunRow, event: RunEvent, deps: { ledger: EffectLedger;
   const { ledger } = deps
   switch (event.type) {
     case 'effect.intent':
-      return bind(run, event.payload as EventPayload<'effect.intent'>, deps)
+      return bind(run, event.payload, deps)
     case 'tool.done': {
-      const { effect_id, content_id } = event.payload as EventPayload<'tool.done'>
+      const { effect_id, content_id } = event.payload
       return settle(ledger, effect_id, ['done', 'proved_done'], { code: null, outcomeContentId: content_id, costMicros: null })
     }
     case 'effect.failed': {
-      const { effect_id, code } = event.payload as EventPayload<'effect.failed'>
+      const { effect_id, code } = event.payload
       return settle(ledger, effect_id, ['failed'], { code, outcomeContentId: null, costMicros: 0 })
     }
     case 'effect.unknown': {
-      const { effect_id, code } = event.payload as EventPayload<'effect.unknown'>
+      const { effect_id, code } = event.payload
       return markUnknown(ledger, effect_id, code)
     }
     case 'effect.reconciled': {
-      const { effect_id, as } = event.payload as EventPayload<'effect.reconciled'>
+      const { effect_id, as } = event.payload
       const by: Record<typeof as, EffectEvent> = { done: 'proved_done', failed: 'proved_failed', abandoned: 'abandoned' }
       return settle(ledger, effect_id, [by[as]], { code: null, outcomeContentId: null, costMicros: null }, as === 'done')
     }

@@ -9,7 +9,7 @@ import type { PromptEntity, PromptReadings } from '../prompt/entity.ts'
 import { ContextOverflowError } from '../prompt/prompt-errors.ts'
 import { BUNDLE } from './context-projector.ts'
 import type { ContextProjector, ReadyRequest, RefusedRequest, RunPin } from './ports.ts'
-import { refused, streamedFrame } from './request-builder.ts'
+import { costMicros, refused, streamedFrame } from './request-builder.ts'
 import type { ModelChoice, RequestBuilder } from './request-builder.ts'
 import { RunHost } from './run-host.ts'
 import type { RunHostDeps } from './run-host.ts'
@@ -168,6 +168,7 @@ export class MaintenanceRuns {
     const { model, profile, requests, host } = this.#deps
     return {
       countTokens: (text) => model.countTokens(text),
+      costMicros: (tokens) => costMicros(model.price, tokens) ?? 0,
       pin: async (run): Promise<RunPin> => {
         const resolved = await profile(run.owner_id, {
           bundle: BUNDLE,

@@ -46,6 +46,8 @@ export interface ContextProjector {
   pin(run: RunRow): Promise<RunPin>
   project(input: ProjectInput): Promise<ReadyRequest | RefusedRequest>
   countTokens(text: string): number
+  /** What a call is charged; 0 where there is no price card, since then nothing is bound by cost. */
+  costMicros(tokens: { prompt: number; completion: number }): number
 }
 
 /**

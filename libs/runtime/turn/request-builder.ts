@@ -18,7 +18,20 @@ import { loadedNode, loadedText } from './load-references.ts'
 import type { PendingContent, ReadyRequest, RefusedRequest } from './ports.ts'
 
 /** What the instance's model is and allows. Tokens. */
-export type ModelChoice = { model: string; windowTokens: number; replyTokens: number; tokenizerId: string; countTokens: CountTokens }
+export type ModelChoice = {
+  model: string
+  windowTokens: number
+  replyTokens: number
+  tokenizerId: string
+  countTokens: CountTokens
+  /** Micro-units per million tokens; null where nobody said, so that no bound on cost can be promised (K6). */
+  price: { inputMicros: number; outputMicros: number } | null
+}
+
+/** What so many tokens are charged, rounded up; null without a price card. */
+export function costMicros(price: ModelChoice['price'], tokens: { prompt: number; completion: number }): number | null {
+  return price === null ? null : Math.ceil((tokens.prompt * price.inputMicros + tokens.completion * price.outputMicros) / 1_000_000)
+}
 
 export type RequestBuilderDeps = {
   contents: ContentStore
@@ -171,6 +184,7 @@ export class RequestBuilder {
         request_digest: requestDigest(projection),
         model: toSlug(model.model),
         reserved_tokens: assembly.tokens.used + model.replyTokens,
+        reserved_micros: costMicros(model.price, { prompt: assembly.tokens.used, completion: model.replyTokens }),
         policy_version: FORBIDDEN_POLICY_VERSION,
       },
       contents,

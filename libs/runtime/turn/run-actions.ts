@@ -62,6 +62,13 @@ export async function shownTools(
   })
 }
 
+/** The least that any layer of grants lets a run cost, in micro-units; null where none bounds it (K6: only ever lowered). */
+export async function leastCost(grants: GrantStore, run: Pick<RunRow, 'owner_id' | 'character_id' | 'tree_id'>): Promise<number | null> {
+  const layers = await grants.layers({ ownerId: run.owner_id, characterId: run.character_id, treeId: run.tree_id })
+  const bounds = layers.flatMap(({ max_cost_micros: bound }) => bound ?? [])
+  return bounds.length === 0 ? null : Math.min(...bounds)
+}
+
 /** What one run does beside speaking: facts for verdicts, dispatch through the broker, reading back. Decides nothing (K2, K3, K9). */
 export class RunActions {
   readonly #run: RunRow

@@ -367,7 +367,13 @@ export class RunHost implements RunEffects {
         this.#deltas.flushNow()
         await this.#keepQuirks(request)
         await this.pollCommands()
-        this.#driver.submit({ tag: 'model_finished', finish_reason: event.finishReason, usage, calls: this.#proposed(event) })
+        this.#driver.submit({
+          tag: 'model_finished',
+          finish_reason: event.finishReason,
+          usage,
+          cost_micros: projector.costMicros({ prompt: usage.prompt_tokens, completion: usage.completion_tokens }),
+          calls: this.#proposed(event),
+        })
         return
       case 'interrupted':
         this.#deltas.flushNow()

@@ -1,0 +1,296 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { terminalRunEvents } from '#contracts'
+import type { AdmissionFacts, EventRecord } from '#contracts'
+import { canonicalJson } from '../record/canonical-json.ts'
+import type { RunAction, RunEvent } from './actions.ts'
+import type { RunCommand, RunLimits } from './commands.ts'
+import { recoverState } from './recover.ts'
+import { reduce } from './reduce.ts'
+import { initialState } from './state.ts'
+import type { RunLoopState } from './state.ts'
+
+const id = (n: number): string => `01935f00-0000-7000-8000-${String(n).padStart(12, '0')}`
+const digest = 'a'.repeat(64)
+const limits: RunLimits = {
+  max_turns: 3,
+  max_wall_ms: 1000,
+  max_tokens: null,
+  max_cost_micros: null,
+  max_consecutive_tool_errors: 3,
+  max_tries: 3,
+  max_steers: 4,
+}
+const start: Extract<RunCommand, { tag: 'start' }> = {
+  tag: 'start',
+  fence: 1,
+  persona_version_id: id(1),
+  profile_hash: digest,
+  bundle: 'test/1',
+  limits,
+}
+const projected: Extract<RunCommand, { tag: 'context_projected' }> = {
+  tag: 'context_projected',
+  projection: {
+    turn: 1,
+    layout_version: 1,
+    frame_content_id: id(2),
+    frame_digest: digest,
+    pieces: [],
+    entities: [],
+    dropped: [],
+    tokens: { window: 100, reserve: 10, tools: 0, used: 50, history: 40 },
+    tokenizer: 'test',
+    trust: 'workspace',
+    readings: { now: '2026-01-01T00:00:00.000Z', zone: 'UTC', utc_offset_minutes: 0, seed: 1 },
+    recall_audit_id: null,
+  },
+  content_digests: [],
+  effect_id: id(3),
+  purpose: 'answer',
+  request_digest: digest,
+  model: 'test',
+  reserved_tokens: 60,
+  reserved_micros: 7,
+  policy_version: 1,
+}
+const proposing = (...actions: number[]): RunCommand => ({
+  tag: 'model_finished',
+  finish_reason: 'tool_calls',
+  usage: { prompt_tokens: 50, completion_tokens: 5, estimated: false },
+  cost_micros: 3,
+  calls: actions.map((n) => ({ action_id: id(100 + n), tool: 'look.up', content_id: id(200 + n), digest })),
+})
+const facts: AdmissionFacts = {
+  tool: 'look.up',
+  capability: 'read_only',
+  argument_capability: null,
+  egress: 'none',
+  undoable: false,
+  arguments_valid: true,
+  run_kind: 'answer',
+  mode: 'default',
+  grants: [{ scope: 'owner', classes: ['read_only', 'irreversible_external'], tools: null, exact: null }],
+  class_rules: [],
+  context_trust: 'workspace',
+  arbitration: { capability: 'autonomous', data: 'autonomous', consequence: 'autonomous', situation: 'autonomous' },
+  listeners: [],
+  killed: false,
+  approval: null,
+}
+const assessed = (
+  n: number,
+  changes: Partial<AdmissionFacts> = {},
+  price: number | null = 5,
+): Extract<RunCommand, { tag: 'call_assessed' }> => ({
+  tag: 'call_assessed',
+  action_id: id(100 + n),
+  facts: { ...facts, ...changes },
+  consequence: changes.capability === 'irreversible_external' ? 'lasting' : 'none',
+  price_micros: price,
+  effect_id: id(300 + n),
+  approval_id: id(400 + n),
+  checkpoint_id: id(500 + n),
+  expires_at: '2026-01-02T00:00:00.000Z',
+})
+const settled = (n: number, outcome: Extract<RunCommand, { tag: 'effect_settled' }>['outcome'] = 'done'): RunCommand => ({
+  tag: 'effect_settled',
+  effect_id: id(300 + n),
+  outcome,
+  code: outcome === 'done' ? null : 'why',
+  cost_micros: outcome === 'done' ? 5 : 0,
+  cost_estimated: false,
+  observation: outcome === 'done' ? { content_id: id(600 + n), digest, trust: 'workspace' } : null,
+  checkpoint_id: id(700 + n),
+})
+const resume: RunCommand = { tag: 'resume', fence: 2 }
+const cancel: RunCommand = { tag: 'cancel', settled_tokens: 0 }
+const asks: Partial<AdmissionFacts> = { capability: 'irreversible_external' }
+
+function play(commands: readonly RunCommand[]): { state: RunLoopState; actions: RunAction[]; events: RunEvent[] } {
+  let state = initialState(id(9))
+  const actions: RunAction[] = []
+  for (const command of commands) {
+    const step = reduce(state, command)
+    state = step.state
+    actions.push(...step.actions)
+  }
+  return { state, actions, events: actions.flatMap((action) => ('events' in action ? action.events : [])) }
+}
+const types = (events: readonly RunEvent[]): string[] => events.map(({ type }) => type)
+
+describe('acting', () => {
+  it('records the intent before anything is sent, one action at a time, each seen before the next', () => {
+    const { actions } = play([start, projected, proposing(1, 2), assessed(1), settled(1), assessed(2), settled(2)])
+    const order = actions.slice(4).map((action) => (action.type === 'record' ? types(action.events).join(' ') : action.type))
+    expect(order).toEqual([
+      'llm.completed budget.settled',
+      'assess_call',
+      'tool.pre_execute policy.decided budget.reserved effect.intent',
+      'dispatch_effect',
+      'tool.done budget.settled tool.executed',
+      'assess_call',
+      'tool.pre_execute policy.decided budget.reserved effect.intent',
+      'dispatch_effect',
+      'tool.done budget.settled tool.executed turn.finished turn.started',
+      'project_context',
+    ])
+  })
+
+  it('sends nothing that is forbidden, and goes on', () => {
+    const { actions, events } = play([start, projected, proposing(1), assessed(1, { killed: true })])
+    expect(actions.some(({ type }) => type === 'dispatch_effect')).toBe(false)
+    expect(events.find(({ type }) => type === 'tool.executed')?.payload).toMatchObject({ status: 'denied', reason: 'killed' })
+    expect(events.at(-1)?.type).toBe('turn.started')
+  })
+
+  it('waits where it must ask, and what comes after waits too (case E2)', () => {
+    const { state, actions } = play([start, projected, proposing(1, 2), assessed(1, asks)])
+    expect(state).toMatchObject({ phase: 'suspended', waits_for: { reason: 'waiting_for_approval', checkpoint_id: id(501) } })
+    expect(actions.at(-1)).toMatchObject({ type: 'suspend', approval: { approval_id: id(401), action_id: id(101) } })
+    expect(reduce(state, assessed(2)).actions).toEqual([])
+    const answered = reduce(reduce(state, resume).state, {
+      ...assessed(1, {
+        ...asks,
+        approval: { state: 'approved', same_action: true, same_arguments: true, same_versions: true, by_owner: true },
+      }),
+    })
+    expect(answered.actions.at(-1)).toMatchObject({ type: 'dispatch_effect', effect_id: id(301) })
+    const intent = answered.actions
+      .flatMap((action) => ('events' in action ? action.events : []))
+      .find(({ type }) => type === 'effect.intent')
+    expect(intent?.payload).toMatchObject({ approval_id: id(401) })
+  })
+
+  it('K6: an action over the budget, or without a price where cost is bound, ends the run before it', () => {
+    for (const price of [60, null]) {
+      const bounded: RunCommand = { ...start, limits: { ...limits, max_cost_micros: 50 } }
+      const { events, actions } = play([bounded, projected, proposing(1), assessed(1, {}, price)])
+      expect(events.at(-1)).toMatchObject({ type: 'run.interrupted', payload: { reason: 'budget_exhausted', which: 'max_cost_micros' } })
+      expect(actions.some(({ type }) => type === 'dispatch_effect')).toBe(false)
+    }
+    const unpriced: RunCommand = { ...projected, reserved_micros: null }
+    const { events } = play([{ ...start, limits: { ...limits, max_cost_micros: 50 } }, unpriced])
+    expect(events.at(-1)).toMatchObject({ type: 'run.interrupted', payload: { which: 'max_cost_micros' } })
+  })
+
+  it('E14: of twelve actions with a budget for three exactly three are done', () => {
+    const many = Array.from({ length: 12 }, (_, index) => index + 1)
+    const bounded = { ...start, limits: { ...limits, max_cost_micros: 3 + 15 } }
+    const { events } = play([bounded, projected, proposing(...many), ...many.flatMap((n) => [assessed(n), settled(n)])])
+    expect(events.filter(({ type }) => type === 'tool.done')).toHaveLength(3)
+    expect(events.at(-1)).toMatchObject({ payload: { reason: 'budget_exhausted', which: 'max_cost_micros' } })
+  })
+
+  it('never sends again what nobody knows the outcome of (K3)', () => {
+    const out = play([
+      start,
+      projected,
+      proposing(1),
+      assessed(1, { ...asks, grants: [{ ...facts.grants[0], exact: ['look.up'] } as never], context_trust: 'trusted' }),
+    ])
+    expect(out.actions.at(-1)?.type).toBe('dispatch_effect')
+    const unknown = reduce(out.state, settled(1, 'unknown'))
+    expect(unknown.state.waits_for?.reason).toBe('reconcile_required')
+    const back = reduce(unknown.state, resume)
+    expect(back.actions.map(({ type }) => type)).toEqual(['record', 'reconcile_effect'])
+    const known = reduce(back.state, {
+      tag: 'effect_reconciled',
+      effect_id: id(301),
+      as: 'done',
+      by: 'person',
+      observation: null,
+      checkpoint_id: id(800),
+    })
+    expect(known.actions.some(({ type }) => type === 'dispatch_effect')).toBe(false)
+    expect(known.state.phase).toBe('projecting')
+    const still = reduce(back.state, {
+      tag: 'effect_reconciled',
+      effect_id: id(301),
+      as: 'unknown',
+      by: 'target',
+      observation: null,
+      checkpoint_id: id(800),
+    })
+    expect(still.state.phase).toBe('suspended')
+  })
+
+  it('tries again what was never sent, and only that', () => {
+    const out = play([start, projected, proposing(1), assessed(1), settled(1, 'pending')])
+    expect(out.state.waits_for?.reason).toBe('waiting_for_effect')
+    expect(reduce(out.state, resume).actions.at(-1)).toMatchObject({ type: 'dispatch_effect', effect_id: id(301) })
+  })
+
+  it('E12: an end that was asked for waits for what is out', () => {
+    const out = play([start, projected, proposing(1, 2), assessed(1), cancel])
+    expect(out.actions.at(-1)?.type).toBe('abort_effect')
+    expect(out.state.phase).toBe('acting')
+    const end = reduce(out.state, settled(1))
+    expect(end.state.phase).toBe('ended')
+    expect(end.actions.at(-1)).toMatchObject({ type: 'seal', outcome: 'interrupted', reason: 'cancelled' })
+    expect(end.actions.some(({ type }) => type === 'assess_call')).toBe(false)
+  })
+
+  it('an owner that is gone leaves an unknown behind, from its record too', () => {
+    const out = play([start, projected, proposing(1), assessed(1)])
+    const records = out.events.map(
+      (event, index) => ({ ...event, seq: index + 1, content_digests: event.content_digests ?? [] }) as unknown as EventRecord,
+    )
+    for (const state of [out.state, recoverState(id(9), records)]) {
+      const end = reduce(state, { tag: 'lease_expired', settled_tokens: 0 })
+      const told = end.actions.flatMap((action) => ('events' in action ? action.events : []))
+      expect(types(told)).toEqual(['effect.unknown', 'budget.settled', 'run.interrupted'])
+      expect(told[0]?.payload).toMatchObject({ effect_id: id(301) })
+    }
+  })
+
+  const anyCommand = fc.oneof(
+    fc.constantFrom<RunCommand>(start, projected, proposing(1, 2), proposing(3), resume, cancel, { tag: 'drain', settled_tokens: 0 }),
+    fc.constantFrom<RunCommand>(
+      { tag: 'fail', code: 'harness_error' },
+      { tag: 'lease_expired', settled_tokens: 0 },
+      { tag: 'limit_reached', which: 'max_wall_ms', limit: 1, needed: 2, settled_tokens: 0 },
+    ),
+    fc
+      .record({ n: fc.integer({ min: 1, max: 3 }), changes: fc.constantFrom<Partial<AdmissionFacts>>({}, asks, { killed: true }) })
+      .map(({ n, changes }): RunCommand => assessed(n, changes)),
+    fc
+      .record({ n: fc.integer({ min: 1, max: 3 }), outcome: fc.constantFrom('done', 'failed', 'denied', 'unknown', 'pending') })
+      .map(({ n, outcome }) => settled(n, outcome as 'done')),
+    fc.integer({ min: 1, max: 3 }).map((n): RunCommand => ({ tag: 'steer', command_id: id(900 + n), content_id: id(910 + n), digest })),
+    fc.constantFrom('done', 'failed', 'unknown').map((as): RunCommand => ({
+      tag: 'effect_reconciled',
+      effect_id: id(301),
+      as: as as 'done',
+      by: 'person',
+      observation: null,
+      checkpoint_id: id(800),
+    })),
+  )
+
+  it('whatever comes in whatever order: deterministic, each intent sent by one dispatch after its record, everything settled at the end', () => {
+    fc.assert(
+      fc.property(fc.array(anyCommand, { maxLength: 60 }), (commands) => {
+        const { state, actions, events } = play(commands)
+        expect(canonicalJson(play(commands))).toBe(canonicalJson({ state, actions, events }))
+        const ends = events.filter(({ type }) => terminalRunEvents.has(type))
+        expect(ends).toHaveLength(state.phase === 'ended' ? 1 : 0)
+        const sent = actions.flatMap((action) => (action.type === 'dispatch_effect' ? [action.effect_id] : []))
+        const intended = events.flatMap((event) => (event.type === 'effect.intent' ? [event.payload.effect_id] : []))
+        expect(new Set(sent)).toEqual(new Set(intended))
+        const terminals = events.flatMap((event) =>
+          event.type === 'tool.done' || event.type === 'effect.failed' || event.type === 'effect.unknown' ? [event.payload.effect_id] : [],
+        )
+        // The same ids come again in later turns of this test: never more terminals than intents.
+        expect(terminals.length).toBeLessThanOrEqual(intended.length)
+        if (state.phase === 'ended') {
+          expect(terminals).toHaveLength(intended.length)
+          expect(events.filter(({ type }) => type === 'budget.settled')).toHaveLength(
+            events.filter(({ type }) => type === 'budget.reserved').length,
+          )
+        }
+      }),
+      { numRuns: 500 },
+    )
+  })
+})
