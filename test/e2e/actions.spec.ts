@@ -1,14 +1,14 @@
 import { fileURLToPath } from 'node:url'
 import type { Browser, Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
-import type { TreeView } from '#contracts'
+import type { GrantView, TreeView } from '#contracts'
 import { testIds } from '../../apps/web/src/test-ids.ts'
 import { accessibilityFaults } from '../support/accessibility.ts'
 import { launchBrowser } from '../support/browser.ts'
 import { fakeContract, fakeTools, happens, seen } from '../support/fake-target.ts'
 import type { FakeTool } from '../support/fake-target.ts'
-import { answer } from '../support/story.ts'
-import { calling, treeWithTools } from '../support/tool-calls.ts'
+import { answer, call } from '../support/story.ts'
+import { calling, grant, treeWithTools } from '../support/tool-calls.ts'
 import { startWorld } from '../support/world.ts'
 import type { World } from '../support/world.ts'
 
@@ -167,6 +167,41 @@ it('what only reads goes by itself and shows what it brought as letters', async 
   await line.locator('summary').click()
   await soon(() => line.getByTestId(testIds.observation).innerText()).toBe('# Not a heading <img src=x onerror=alert(1)>')
   expect(await line.innerText()).toMatch(/evil\.example.*untrusted/s)
+})
+
+it('a character is given a tool on its page; another’s change in between is shown before it is overwritten', async () => {
+  const path = `/v1/characters/${tree.character_ids[0]}/grant`
+  const granted = () => call<GrantView>(world.system, 'GET', path)
+  const box = (name: string) => page.locator(`[data-testid="${testIds.grantTool}"][data-name="${name}"]`)
+  await page.goto(`${world.system.baseUrl}/c/${tree.character_ids[0]}`)
+  await box('clock').check()
+  await byId(testIds.grantSave).click()
+  await soon(async () => (await granted()).tools).toEqual(['look.up', 'mail.send', 'clock'])
+  await box('dice').check()
+  await grant(world.system, path, { tools: ['clock'], mode: 'plan' })
+  await byId(testIds.grantSave).click()
+  const conflict = byId(testIds.characterGrant).getByTestId(testIds.problem)
+  await conflict.waitFor()
+  expect(await conflict.innerText()).toContain('plan only')
+  expect((await granted()).mode).toBe('plan')
+  expect(await accessibilityFaults(page)).toEqual([])
+  await conflict.getByRole('button', { name: 'Save mine over it' }).click()
+  await conflict.waitFor({ state: 'detached' })
+  expect(await granted()).toMatchObject({ mode: 'default', tools: ['look.up', 'mail.send', 'clock', 'dice'], exact: [] })
+})
+
+it('the owner’s own grant is set in the settings, its exact names behind a fold with a warning', async () => {
+  await page.goto(`${world.system.baseUrl}/settings`)
+  const box = (name: string) => page.locator(`[data-testid="${testIds.grantClass}"][data-name="${name}"]`)
+  await box('code_executing').uncheck()
+  await byId(testIds.ownerGrant).getByRole('radio', { name: 'plan only' }).click()
+  await byId(testIds.grantSave).click()
+  await soon(async () => (await call<GrantView>(world.system, 'GET', '/v1/grant')).mode).toBe('plan')
+  const { classes } = await call<GrantView>(world.system, 'GET', '/v1/grant')
+  expect(classes).toEqual(['read_only', 'reversible_local', 'trust_mutating', 'irreversible_external'])
+  await byId(testIds.grantAdvanced).locator('summary').click()
+  expect(await byId(testIds.grantAdvanced).innerText()).toContain('acts without asking you')
+  expect(await accessibilityFaults(page)).toEqual([])
 })
 
 it('nothing broke on the page meanwhile', () => {

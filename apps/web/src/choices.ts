@@ -13,3 +13,11 @@ export const MemoryState = exactly<contracts.MemoryState>()(['proposed', 'live',
 export const RunState = exactly<contracts.RunState>()(['queued', 'running', 'suspended', 'finished', 'interrupted', 'failed'])
 export const TokenScope = exactly<contracts.TokenScope>()(['read', 'write', 'admin', 'approve'])
 export const OwnerRole = exactly<contracts.OwnerRole>()(['user', 'admin'])
+export const CapabilityClass = exactly<contracts.CapabilityClass>()([
+  'read_only',
+  'reversible_local',
+  'code_executing',
+  'trust_mutating',
+  'irreversible_external',
+])
+export const PermissionMode = exactly<contracts.PermissionMode>()(['plan', 'default', 'auto'])

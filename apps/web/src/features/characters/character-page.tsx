@@ -10,6 +10,7 @@ import { Link, navigate, paths } from '../../routing/router.tsx'
 import { invalidate, put } from '../../store/resource.ts'
 import { testIds } from '../../test-ids.ts'
 import { useFormat, useWords } from '../../words/words.ts'
+import { CharacterGrant } from '../grants/character-grant.tsx'
 import { CardText } from './card-text.tsx'
 import { useCharacter, useTreesOf } from './data.ts'
 import { EditCardDialog } from './edit-card.tsx'
@@ -61,6 +62,7 @@ export function CharacterPage({ id }: { id: string }) {
         <CardText character={view} />
       </section>
       {!view.accepted && <NewConversationForm character={view} />}
+      <CharacterGrant characterId={id} />
       <Lorebooks characterId={id} />
       <Versions characterId={id} />
       <section>

@@ -5,6 +5,7 @@ import { useSession, useSessionState } from '../../store/session.tsx'
 import type { Language } from '../../words/preferences.ts'
 import { useLanguage } from '../../words/preferences.ts'
 import { useFormat, useWords } from '../../words/words.ts'
+import { OwnerGrant } from '../grants/owner-grant.tsx'
 import { ThemeChoice } from '../frame/switches.tsx'
 import { Personas } from './personas.tsx'
 import { Tokens } from './tokens.tsx'
@@ -32,6 +33,7 @@ export function SettingsPage() {
         <ThemeChoice />
       </section>
       <Personas />
+      <OwnerGrant />
       <Tokens />
       <Instance />
       <section>
