@@ -151,7 +151,7 @@ describe.each(ways)('an archive from the %s tier, restored on the %s tier', (fro
     const { instance_id: instance } = JSON.parse(header ?? '') as { instance_id: string }
     expect(header).toContain('"cluster_epoch":2')
     const isOfRestore = (line: string): boolean =>
-      line.startsWith(`["1","${instance}"`) || line.startsWith(`["admin:${instance}"`) || line.includes('"archive.restored"')
+      line.startsWith(`["1", "${instance}"`) || line.startsWith(`["admin:${instance}"`) || line.includes('"archive.restored"')
     const rest = (all: readonly string[]): string[] => all.slice(0, -1).filter((line) => !isOfRestore(line))
     expect(rest(body)).toEqual(rest(lines.slice(1)))
     expect(body.filter(isOfRestore)).toHaveLength(3)

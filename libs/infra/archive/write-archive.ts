@@ -36,7 +36,7 @@ export async function writeArchive({ database, path, at }: { database: Database;
       await database.execute('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY')
       for (const setting of SETTINGS) await database.execute(setting)
       const tables = await planTables(database)
-      await file.line(await headerOf(database, tables, at))
+      await file.line(JSON.stringify(await headerOf(database, tables, at)))
       let rows = 0
       for (const table of tables) rows += await writeTable(database, file, table)
       return rows
@@ -79,16 +79,16 @@ async function headerOf(database: Database, tables: readonly TablePlan[], at: Da
 }
 
 async function writeTable(database: Database, file: LineFile, table: TablePlan): Promise<number> {
-  await file.line({ table: table.name, columns: table.columns.map((column) => column.name) })
+  await file.line(JSON.stringify({ table: table.name, columns: table.columns.map((column) => column.name) }))
   await database.execute(
-    `DECLARE archived NO SCROLL CURSOR FOR SELECT ARRAY[${table.columns.map(textOf).join(', ')}] AS row
+    `DECLARE archived NO SCROLL CURSOR FOR SELECT json_build_array(${table.columns.map(textOf).join(', ')})::text AS line
      FROM ${quoted(table.name)} ORDER BY ${table.key.map(quoted).join(', ')}`,
   )
   let total = 0
   for (let count = 1; ;) {
     const before = file.bytes
-    const rows = await database.query<{ row: (string | null)[] }>(`FETCH FORWARD ${count} FROM archived`)
-    for (const { row } of rows) await file.line(row)
+    const rows = await database.query<{ line: string }>(`FETCH FORWARD ${count} FROM archived`)
+    for (const { line } of rows) await file.line(line)
     total += rows.length
     if (rows.length < count) break
     const perRow = (file.bytes - before) / rows.length
@@ -115,16 +115,16 @@ class LineFile {
     })
   }
 
-  async line(value: unknown): Promise<void> {
-    const text = `${JSON.stringify(value)}\n`
-    this.#hash.update(text)
+  async line(json: string): Promise<void> {
+    const bytes = Buffer.from(`${json}\n`, 'utf8')
+    this.#hash.update(bytes)
     this.#lines += 1
-    await this.#write(text)
+    await this.#write(bytes)
   }
 
   async end(): Promise<{ bytes: number; sha256: string }> {
     const sha256 = this.#hash.digest('hex')
-    await this.#write(`${JSON.stringify({ end: { lines: this.#lines, sha256 } })}\n`)
+    await this.#write(Buffer.from(`${JSON.stringify({ end: { lines: this.#lines, sha256 } })}\n`))
     this.#stream.end()
     await once(this.#stream, 'close')
     if (this.#failed) throw this.#failed
@@ -136,10 +136,10 @@ class LineFile {
     this.#stream.destroy()
   }
 
-  async #write(text: string): Promise<void> {
+  async #write(bytes: Buffer): Promise<void> {
     if (this.#failed) throw this.#failed
-    this.bytes += Buffer.byteLength(text)
-    if (!this.#stream.write(text)) await once(this.#stream, 'drain')
+    this.bytes += bytes.byteLength
+    if (!this.#stream.write(bytes)) await once(this.#stream, 'drain')
   }
 }
 
