@@ -5,6 +5,7 @@ import { ApprovalsService } from '#domains/actions/approvals.service'
 import { EffectsService } from '#domains/actions/effects.service'
 import { GrantsService } from '#domains/actions/grants.service'
 import { AuditService } from '#domains/governance/audit.service'
+import { BundlesService } from '#domains/governance/bundles.service'
 import { KillSwitchService } from '#domains/governance/kill-switch.service'
 import { OwnersService } from '#domains/identity/owners.service'
 import { SigninService } from '#domains/identity/signin.service'
@@ -19,12 +20,14 @@ import { VerifyService } from '#domains/record/verify.service'
 import { AdminRuns } from '#domains/runs/admin-runs.service'
 import { ReplayService } from '#domains/runs/replay.service'
 import { RunService } from '#domains/runs/run.service'
+import { TaskService } from '#domains/tasks/task.service'
 import { ToolSourcesService } from '#domains/tools/tool-sources.service'
 import { LorebooksService } from '#domains/worlds/lorebooks.service'
 import { RealmsService } from '#domains/worlds/realms.service'
 import { UserPersonasService } from '#domains/worlds/user-personas.service'
 import { ActionsController } from './actions/actions.controller.ts'
 import { AdminRunsController } from './admin/admin-runs.controller.ts'
+import { BundlesController } from './admin/bundles.controller.ts'
 import { GovernanceController } from './admin/governance.controller.ts'
 import { CharactersController } from './characters/characters.controller.ts'
 import type { System } from './composition/compose-system.ts'
@@ -40,6 +43,7 @@ import { Instance, SessionController } from './session/session.controller.ts'
 import { TokensController } from './tokens/tokens.controller.ts'
 import { NodesController } from './trees/nodes.controller.ts'
 import { TreesController } from './trees/trees.controller.ts'
+import { TasksController } from './tasks/tasks.controller.ts'
 import { ToolsController } from './tools/tools.controller.ts'
 import { WorldsController } from './worlds/worlds.controller.ts'
 
@@ -59,7 +63,9 @@ const apiControllers: Type<object>[] = [
   MemoriesController,
   ToolsController,
   ActionsController,
+  TasksController,
   GovernanceController,
+  BundlesController,
   AdminRunsController,
   DocsController,
 ]
@@ -92,10 +98,12 @@ function providersOf(system: System, document: ApiDocument): ValueProvider<unkno
     [ApprovalsService, conversation.actions.approvals],
     [EffectsService, conversation.actions.effects],
     [GrantsService, conversation.actions.grants],
+    [TaskService, system.tasks.tasks],
     [AdminRuns, conversation.adminRuns],
     [VerifyService, conversation.verify],
     [EvidenceService, system.record.evidence],
     [KillSwitchService, governance.killSwitch],
+    [BundlesService, governance.bundles],
     [AuditService, governance.audit],
     [Instance, new Instance({ view: system.instance, clock })],
     [Operations, new Operations({ checks: lifecycle.readiness, stopping: lifecycle.stopping, metrics })],

@@ -469,6 +469,20 @@ const definitions = {
     stream: 'admin',
     payload: z.object({ anchor: z.int().min(1), previous_hash: Digest, key: Digest }),
   },
+  'bundle.proposed': { version: 1, visibility: 'audit', stream: 'admin', payload: z.object({ hash: Digest, by: Id }) },
+  'bundle.evaluated': {
+    version: 1,
+    visibility: 'audit',
+    stream: 'admin',
+    payload: z.object({ hash: Digest, accepted: z.boolean(), by: Id.nullable() }),
+  },
+  /** The active pointer moved: from, to, why, and by whom; nobody for what a release brings (K8). */
+  'bundle.activated': {
+    version: 1,
+    visibility: 'audit',
+    stream: 'admin',
+    payload: z.object({ from: Digest.nullable(), to: Digest, reason: z.enum(['release', 'promote', 'rollback']), by: Id.nullable() }),
+  },
   'content.erased': { version: 1, visibility: 'audit', stream: 'admin', payload: z.object({ content_id: Id, cause: Slug }) },
   // named by the design, written by later work
   'run.suspended': {

@@ -15,6 +15,9 @@ import { fitSchema } from '#kernel/tools/fit-schema'
 import type { ActionDeps } from '#runtime/turn/run-actions'
 import type { Foundation } from './foundation.ts'
 
+/** A run that has what it waited for. */
+export type RequeuedRun = Pick<RunRow, 'id' | 'kind' | 'character_id'>
+
 export type Actions = { approvals: ApprovalsService; effects: EffectsService; grants: GrantsService }
 
 /** How often questions whose time is over are closed. Reading them tells the truth before that (decision 28). */
@@ -45,7 +48,7 @@ export function composeActionDeps(
 /** What owners see and say of actions. */
 export function composeActions(
   { database, log, contents, clock, scheduler, lifecycle, logger }: Foundation,
-  parts: { deps: ActionDeps; runs: RunStore; trees: TreeRepository; wake(run: Pick<RunRow, 'character_id'>): void },
+  parts: { deps: ActionDeps; runs: RunStore; trees: TreeRepository; wake(run: RequeuedRun): void },
 ): Actions {
   const { deps, runs, trees, wake } = parts
   const characters = new CharacterRepository(database)

@@ -13,6 +13,7 @@ import { AdminRuns } from '#domains/runs/admin-runs.service'
 import { ReplayService } from '#domains/runs/replay.service'
 import { RunService } from '#domains/runs/run.service'
 import { RunStreamReader } from '#domains/runs/run-stream'
+import type { BundlesService } from '#domains/governance/bundles.service'
 import type { VerifyService } from '#domains/record/verify.service'
 import { PersonaRepository } from '#infra/prisma/persona.repository'
 import { GrantRepository } from '#infra/prisma/grant.repository'
@@ -26,11 +27,12 @@ import { leastCost } from '#runtime/turn/run-actions'
 import { RunAppender } from '#runtime/turn/run-appender'
 import { MaintenanceRuns } from '#runtime/turn/maintenance-runs'
 import { RequestBuilder } from '#runtime/turn/request-builder'
+import type { RunHostDeps } from '#runtime/turn/run-host'
 import { RunSealer } from '#runtime/turn/run-sealer'
 import { RunSuspender } from '#runtime/turn/run-suspender'
 import { RunStreams } from '../runs/run-streams.ts'
 import { composeActionDeps, composeActions } from './compose-actions.ts'
-import type { Actions } from './compose-actions.ts'
+import type { Actions, RequeuedRun } from './compose-actions.ts'
 import type { Model } from './compose-model.ts'
 import type { Transport } from './compose-transport.ts'
 import type { Foundation } from './foundation.ts'
@@ -51,12 +53,27 @@ export type Conversation = {
   sources: TreeContextSources
   projector: RunContextProjector
   actions: Actions
+  /** What running any kind of run takes. */
+  host: RunHostDeps
+  /** Names this process in leases and claims. */
+  holder: string
+  requests: RequestBuilder
+  /** Told of a run that has what it waited for; after the commit. */
+  onRequeued(listener: (run: RequeuedRun) => void): void
 }
 
 /** Trees, runs and the seat: the walk of a turn, put together (spec/1). */
 export function composeConversation(
   foundation: Foundation,
-  parts: { transport: Transport; model: Model; recall: MemoryRecall; canon: CanonListener; verify: VerifyService; tools: ToolCatalogue },
+  parts: {
+    transport: Transport
+    model: Model
+    recall: MemoryRecall
+    canon: CanonListener
+    verify: VerifyService
+    tools: ToolCatalogue
+    bundles: BundlesService
+  },
 ): Conversation {
   const { config, database, log, contents, clock, ids, scheduler, lifecycle, logger } = foundation
   const { transport, model } = parts
@@ -77,6 +94,7 @@ export function composeConversation(
     model: model.choice,
     requests,
     profile: (ownerId, profile) => profiles.keep(ownerId, profile),
+    bundles: parts.bundles,
     costBound: (run) => leastCost(new GrantRepository(database), run),
   })
   // One boot is one holder; on the light tier a run of any other boot is known to be dead (decision 4).
@@ -109,6 +127,7 @@ export function composeConversation(
     model: model.choice,
     holder: `${boot}:jobs`,
     profile: (ownerId, profile) => profiles.keep(ownerId, profile),
+    bundles: parts.bundles,
   })
   lifecycle.addWork({
     name: 'seats',
@@ -127,10 +146,16 @@ export function composeConversation(
     contents,
     log,
     fanout,
+    maxSteers: async () => (await parts.bundles.active()).content.limits.max_steers,
     trees: { title: async (ownerId, treeId) => (await trees.find(ownerId, treeId))?.title ?? null },
     ids,
     endQueued: (run) => seats.endQueued(run, { tag: 'cancel', settled_tokens: 0 }),
   })
+  const requeued: ((run: RequeuedRun) => void)[] = []
+  const wake = (run: RequeuedRun): void => {
+    seat.announce(run.character_id)
+    for (const listener of requeued) listener(run)
+  }
   return {
     trees: new TreeService({ unitOfWork: database, trees, runs, contents, log, views, characters: personas, clock, ids }),
     paths: new PathService({ unitOfWork: database, trees, contents, log, views, invariants, canon: parts.canon, clock, ids }),
@@ -146,6 +171,10 @@ export function composeConversation(
     treeStore: trees,
     sources,
     projector,
-    actions: composeActions(foundation, { deps: actionDeps, runs, trees, wake: (run) => seat.announce(run.character_id) }),
+    actions: composeActions(foundation, { deps: actionDeps, runs, trees, wake }),
+    host: hostDeps,
+    holder: boot,
+    requests,
+    onRequeued: (listener) => void requeued.push(listener),
   }
 }

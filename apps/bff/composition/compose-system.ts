@@ -4,6 +4,7 @@ import { demoCardSource } from '#domains/characters/demo-card'
 import type { ToolSourcesService } from '#domains/tools/tool-sources.service'
 import type { Config } from '#infra/config/config'
 import { JoinedCatalogue } from '#infra/executors/catalogue'
+import { RELEASE_BUNDLE } from '#runtime/turn/context-projector'
 import { IdempotencyRepository } from '#infra/prisma/idempotency.repository'
 import type { ToolCatalogue } from '#kernel/ports/effect-target'
 import { Idempotency } from '../http/idempotency.ts'
@@ -17,6 +18,8 @@ import type { Memory } from './compose-memory.ts'
 import { composeModel } from './compose-model.ts'
 import { composeRecord } from './compose-record.ts'
 import type { RecordParts } from './compose-record.ts'
+import { composeTasks } from './compose-tasks.ts'
+import type { Tasks } from './compose-tasks.ts'
 import { composeTools } from './compose-tools.ts'
 import { composeTransport } from './compose-transport.ts'
 import { composeWorlds } from './compose-worlds.ts'
@@ -41,6 +44,7 @@ export type System = Foundation & {
   /** What tools there are, and what they do. */
   tools: ToolCatalogue
   toolSources: ToolSourcesService
+  tasks: Tasks
   /** Ends every part; the database last. */
   close(): Promise<void>
 }
@@ -81,8 +85,12 @@ export async function composeSystem({
       canon: memory.canon,
       verify: record.verify,
       tools: catalogue,
+      bundles: governance.bundles,
     })
+    const firstOwner = await seed(foundation, identity.owners)
+    await governance.bundles.release(RELEASE_BUNDLE)
     memory.connect(conversation.maintenance)
+    const tasks = composeTasks(foundation, { conversation, policy: overrides.policy })
     const idempotency = new Idempotency({ unit: database, store: new IdempotencyRepository(database), clock, ids })
     lifecycle.addWork(
       tidyUp({
@@ -97,7 +105,7 @@ export async function composeSystem({
         version: foundation.version,
         embedder: config.embedding === null ? { name: 'lexical', lexical: true } : { name: config.embedding.model, lexical: false },
       }),
-      firstOwner: await seed(foundation, identity.owners),
+      firstOwner,
       idempotency,
       identity,
       worlds,
@@ -108,6 +116,7 @@ export async function composeSystem({
       memory,
       tools: catalogue,
       toolSources: tools.sources,
+      tasks,
       close: () => lifecycle.close(),
     }
   } catch (error) {

@@ -8,6 +8,7 @@ import { EventLogRepository } from '#infra/prisma/event-log.repository'
 import { SystemIds, systemClock, systemScheduler } from '#infra/system/clock'
 import type { Clock, Ids, Scheduler } from '#kernel/ports/clock'
 import type { ToolCatalogue } from '#kernel/ports/effect-target'
+import type { TaskPolicy } from '#domains/tasks/deps'
 import { Lifecycle } from './lifecycle.ts'
 import { openDatabase } from './open-database.ts'
 import type { LightDatabase } from '#infra/pglite/light-database'
@@ -24,6 +25,8 @@ export type Overrides = {
   redisPrefix?: string
   /** Tools beside the instance's own. */
   tools?: ToolCatalogue
+  /** Judges actions of tasks beside admission. */
+  policy?: TaskPolicy
 }
 
 /** What every part stands on. */

@@ -6,7 +6,6 @@ import type { EventLog } from '#kernel/ports/event-log'
 import type { Fanout } from '#kernel/ports/fanout'
 import type { RunRow, RunStore } from '#kernel/ports/run-store'
 import type { UnitOfWork } from '#kernel/ports/unit-of-work'
-import { ANSWER_LIMITS } from '#runtime/turn/context-projector'
 import { commandChannel } from '#runtime/turn/run-host'
 
 /** What the runs' side needs to know of trees: titles of those that hold a seat. */
@@ -22,6 +21,8 @@ export type RunServiceDeps = {
   fanout: Fanout
   trees: TreeTitles
   ids: Ids
+  /** How many interjections may wait for one run. */
+  maxSteers(): Promise<number>
   /** Ends a run that waits, in the queue or for a person; false when it has the seat by now. */
   endQueued(run: RunRow): Promise<boolean>
 }
@@ -104,12 +105,12 @@ export class RunService {
 
   /** An interjection for the next turn of a run (插话): durable, bounded. */
   async steer(ownerId: string, runId: string, text: string): Promise<CommandAccepted> {
-    const { unitOfWork, runs, contents, ids, fanout } = this.#deps
+    const { unitOfWork, runs, contents, ids, fanout, maxSteers } = this.#deps
     return unitOfWork.run(async () => {
       const run = await runs.lock(ownerId, runId)
       if (!run) throw new LingtaiError('not_found')
       if (run.ended_at !== null) throw new LingtaiError('run_ended')
-      if ((await runs.countOpenSteers(runId)) >= ANSWER_LIMITS.max_steers) throw new LingtaiError('steers_full')
+      if ((await runs.countOpenSteers(runId)) >= (await maxSteers())) throw new LingtaiError('steers_full')
       const content = await contents.put({ owner_id: ownerId, media_type: 'text/plain', content: text })
       const id = ids.next()
       await runs.insertCommand({ id, run_id: runId, owner_id: ownerId, kind: 'steer', content_id: content.id })

@@ -1,11 +1,14 @@
 import { toSlug } from '#contracts'
-import type { Trust } from '#contracts'
+import { PROTOCOL_VERSION } from '#contracts'
+import type { BundleContent, Trust } from '#contracts'
 import type { Clock } from '#kernel/ports/clock'
 import type { ContentStore } from '#kernel/ports/content-store'
 import type { ToolContract } from '#kernel/ports/effect-target'
 import type { ChatTool } from '#kernel/ports/model-gateway'
 import type { RunRow } from '#kernel/ports/run-store'
 import type { RunLimits } from '#kernel/reducer/commands'
+import { REDUCER_VERSION } from '#kernel/reducer/state'
+import { CURRENT_LAYOUT } from '../projection/layouts.ts'
 import { assemble } from '../prompt/assemble.ts'
 import type { Assembly } from '../prompt/assemble.ts'
 import type { ConversationMessage, PromptReadings } from '../prompt/entity.ts'
@@ -20,21 +23,28 @@ import { shownName } from './run-actions.ts'
 import { costMicros, refused, streamedFrame } from './request-builder.ts'
 import type { ModelChoice, RequestBuilder } from './request-builder.ts'
 
-/** The platform's limits for an answer (K6); profiles may only lower them. */
-export const ANSWER_LIMITS: RunLimits = {
-  max_turns: 8,
-  max_wall_ms: 10 * 60_000,
-  max_tokens: null,
-  max_cost_micros: null,
-  max_consecutive_tool_errors: 6,
-  max_tries: 3,
-  max_steers: 16,
+/** What this release brings: active until an admin moves the pointer (K8). */
+export const RELEASE_BUNDLE: BundleContent = {
+  name: 'lingtai/builtin/1',
+  protocol_version: PROTOCOL_VERSION,
+  layout_version: CURRENT_LAYOUT,
+  reducer_version: REDUCER_VERSION,
+  limits: {
+    max_turns: 8,
+    max_wall_ms: 10 * 60_000,
+    max_tokens: null,
+    max_consecutive_tool_errors: 6,
+    max_tries: 3,
+    max_steers: 16,
+  },
+  temperatures: { low: 0.4, medium: 0.8, high: 1.1 },
 }
 
-/** Version of what is built in: gates, layouts, prompts; pinned with each run (decision 21). */
-export const BUNDLE = 'lingtai/builtin/1'
-
-const temperatures: Record<string, number> = { low: 0.4, medium: 0.8, high: 1.1 }
+/** The platform's layer: what is active now, and what a run was pinned to (K8). */
+export interface Bundles {
+  active(): Promise<{ hash: string; content: BundleContent }>
+  of(hash: string): Promise<BundleContent>
+}
 
 export type ProjectorDeps = {
   sources: ContextSources
@@ -44,6 +54,7 @@ export type ProjectorDeps = {
   requests: RequestBuilder
   /** Stores the resolved profile and answers its version and hash. */
   profile(ownerId: string, profile: Record<string, string | number | null>): Promise<{ versionId: string; hash: string }>
+  bundles: Bundles
   /** The least that any grant allows this run to cost, in micro-units; null where nobody bounds it. */
   costBound(run: RunRow): Promise<number | null>
 }
@@ -58,16 +69,20 @@ export class RunContextProjector implements ContextProjector {
 
   async pin(run: RunRow): Promise<RunPin> {
     const { sources, model, profile } = this.#deps
-    const [personaVersionId, maxCostMicros] = await Promise.all([sources.currentPersona(run), this.#deps.costBound(run)])
-    const limits: RunLimits = { ...ANSWER_LIMITS, max_cost_micros: maxCostMicros }
+    const [personaVersionId, maxCostMicros, bundle] = await Promise.all([
+      sources.currentPersona(run),
+      this.#deps.costBound(run),
+      this.#deps.bundles.active(),
+    ])
+    const limits: RunLimits = { ...bundle.content.limits, max_cost_micros: maxCostMicros }
     const resolved = await profile(run.owner_id, {
-      bundle: BUNDLE,
+      bundle: bundle.hash,
       model: model.model,
       window_tokens: model.windowTokens,
       reply_tokens: model.replyTokens,
       ...limits,
     })
-    return { personaVersionId, profileVersionId: resolved.versionId, profileHash: resolved.hash, bundle: BUNDLE, limits }
+    return { personaVersionId, profileVersionId: resolved.versionId, profileHash: resolved.hash, bundle: bundle.hash, limits }
   }
 
   countTokens(text: string): number {
@@ -83,7 +98,8 @@ export class RunContextProjector implements ContextProjector {
     const tools = input.tools.map(shownTool)
     const { sources, model, clock } = this.#deps
     if (run.question_id === null || pin.personaVersionId === null) throw new Error(`run ${run.id} answers nothing`)
-    const [place, nodes, cited] = await Promise.all([
+    const [bundle, place, nodes, cited] = await Promise.all([
+      this.#deps.bundles.of(pin.bundle),
       sources.place(run, pin.personaVersionId),
       sources.conversation(run, run.question_id, model.windowTokens),
       this.#cited(run.question_id),
@@ -115,7 +131,7 @@ export class RunContextProjector implements ContextProjector {
       run,
       turn,
       assembly,
-      frame: this.#frame({ run, turn, asksUsage: input.asksUsage, tools }),
+      frame: this.#frame({ run, turn, asksUsage: input.asksUsage, tools, temperatures: bundle.temperatures }),
       readings,
       realmKind: place.realm.kind,
       writes: ['conversation'],
@@ -149,7 +165,19 @@ export class RunContextProjector implements ContextProjector {
   }
 
   /** The request without its messages. A seed of its own per run and turn, so that a regenerated answer is another one. */
-  #frame({ run, turn, asksUsage, tools }: { run: RunRow; turn: number; asksUsage: boolean; tools: readonly ChatTool[] }): string {
+  #frame({
+    run,
+    turn,
+    asksUsage,
+    tools,
+    temperatures,
+  }: {
+    run: RunRow
+    turn: number
+    asksUsage: boolean
+    tools: readonly ChatTool[]
+    temperatures: Readonly<Record<string, number>>
+  }): string {
     const { model } = this.#deps
     const temperature = run.settings.effort === undefined ? undefined : temperatures[run.settings.effort]
     return JSON.stringify({

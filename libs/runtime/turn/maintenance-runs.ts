@@ -7,7 +7,7 @@ import type { RunLimits } from '#kernel/reducer/commands'
 import { assemble } from '../prompt/assemble.ts'
 import type { PromptEntity, PromptReadings } from '../prompt/entity.ts'
 import { ContextOverflowError } from '../prompt/prompt-errors.ts'
-import { BUNDLE } from './context-projector.ts'
+import type { Bundles } from './context-projector.ts'
 import type { ContextProjector, ReadyRequest, RefusedRequest, RunPin } from './ports.ts'
 import { costMicros, refused, streamedFrame } from './request-builder.ts'
 import type { ModelChoice, RequestBuilder } from './request-builder.ts'
@@ -65,6 +65,7 @@ export type MaintenanceDeps = {
   /** Shares the boot's name, so that a dead boot's runs are known. */
   holder: string
   profile(ownerId: string, profile: Record<string, string | number | null>): Promise<{ versionId: string; hash: string }>
+  bundles: Pick<Bundles, 'active'>
 }
 
 /**
@@ -165,13 +166,14 @@ export class MaintenanceRuns {
   }
 
   #projector(request: MaintenanceRequest): ContextProjector {
-    const { model, profile, requests, host } = this.#deps
+    const { model, profile, requests, host, bundles } = this.#deps
     return {
       countTokens: (text) => model.countTokens(text),
       costMicros: (tokens) => costMicros(model.price, tokens) ?? 0,
       pin: async (run): Promise<RunPin> => {
+        const { hash: bundle } = await bundles.active()
         const resolved = await profile(run.owner_id, {
-          bundle: BUNDLE,
+          bundle,
           model: model.model,
           purpose: request.purpose,
           ...MAINTENANCE_LIMITS,
@@ -180,7 +182,7 @@ export class MaintenanceRuns {
           personaVersionId: null,
           profileVersionId: resolved.versionId,
           profileHash: resolved.hash,
-          bundle: BUNDLE,
+          bundle,
           limits: MAINTENANCE_LIMITS,
         }
       },

@@ -1,0 +1,96 @@
+import { admit } from '#kernel/admission/admit'
+import { encodeDecision } from '#kernel/tasks/policy-decision'
+import { ActionPlane } from '#domains/tasks/action-plane'
+import { AttemptKeeper } from '#domains/tasks/attempt-keeper'
+import { AttemptSweeper } from '#domains/tasks/attempt-sweeper'
+import { CompletionService } from '#domains/tasks/completion.service'
+import type { TaskDeps, TaskPolicy } from '#domains/tasks/deps'
+import { EvidencePackages } from '#domains/tasks/evidence-packages'
+import { TaskService } from '#domains/tasks/task.service'
+import { Verifiers } from '#domains/tasks/verifiers'
+import { CharacterRepository } from '#infra/prisma/character.repository'
+import { ProfileRepository } from '#infra/prisma/profile.repository'
+import { TaskRepository } from '#infra/prisma/task.repository'
+import { commandChannel } from '#runtime/turn/run-host'
+import type { Conversation } from './compose-conversation.ts'
+import type { Foundation } from './foundation.ts'
+import { composeRuntimes } from './compose-runtimes.ts'
+
+export type Tasks = { tasks: TaskService; keeper: AttemptKeeper; sweeper: AttemptSweeper; store: TaskRepository }
+
+/** Tokens kept for a model's verdict on a candidate. */
+const VERDICT_TOKENS = 256
+
+/** Admission's own verdict, as the message that a policy answers with. */
+const admissionPolicy: TaskPolicy = { evaluate: (actionId, facts) => Promise.resolve(encodeDecision(actionId, admit(facts))) }
+
+/** Delegated work (天工): its control plane, its runtimes, and what looks after both. */
+export function composeTasks(
+  foundation: Foundation,
+  { conversation, policy = admissionPolicy }: { conversation: Conversation; policy?: TaskPolicy | undefined },
+): Tasks {
+  const { config, database, log, contents, clock, ids, scheduler, lifecycle, logger } = foundation
+  const { host, holder, seats, maintenance } = conversation
+  const store = new TaskRepository(database)
+  const profiles = new ProfileRepository({ database, ids })
+  const characters = new CharacterRepository(database)
+  const deps: TaskDeps = {
+    unitOfWork: database,
+    store,
+    runs: host.runs,
+    contents,
+    log,
+    clock,
+    ids,
+    scheduler,
+    actions: host.actions,
+    policy,
+    process: { holder, alone: config.tier === 'light' },
+    profile: (ownerId, profile) => profiles.keep(ownerId, profile),
+    endWaiting: (run) => seats.endQueued(run, { tag: 'cancel', settled_tokens: 0 }),
+    announce: (runId) => host.fanout.publish(commandChannel(runId), 'cancel'),
+    report: (error, id) => logger.error({ err: error, id }, 'a task met an error of ours'),
+  }
+  const plane = new ActionPlane(deps)
+  const runtimes = composeRuntimes()
+  const keeper = new AttemptKeeper({ deps, plane, runtimes: runtimes.adapters, schedule: runtimes.schedule })
+  const evidence = new EvidencePackages(deps)
+  const verifiers = new Verifiers({
+    deps,
+    plane,
+    judge: {
+      ask: (question) =>
+        maintenance.ask({
+          ...question,
+          purpose: 'verification',
+          replyTokens: Math.min(VERDICT_TOKENS, Math.floor(config.model.windowTokens / 4)),
+        }),
+    },
+  })
+  const completion = new CompletionService({ deps, keeper, verifiers, evidence })
+  const looped = runtimes.connect()
+  const sweeper = new AttemptSweeper({ deps, keeper, looped })
+  conversation.onRequeued((run) => {
+    if (run.kind === 'delegated') sweeper.wake(run.id)
+  })
+  lifecycle.addWork({
+    name: 'tasks',
+    role: 'any',
+    start: async () => {
+      await sweeper.start()
+      return async () => {
+        looped.stop()
+        await sweeper.stop()
+      }
+    },
+  })
+  const tasks = new TaskService({
+    deps,
+    plane,
+    keeper,
+    completion,
+    evidence,
+    hasCharacter: async (ownerId, characterId) => (await characters.find(ownerId, characterId)) !== null,
+  })
+  return { tasks, keeper, sweeper, store }
+}
