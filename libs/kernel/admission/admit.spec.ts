@@ -80,6 +80,15 @@ describe('classes and modes (K2)', () => {
     expect(raiseClass('read_only', 'root' as CapabilityClass)).toBeNull()
   })
 
+  it('takes the strictest of the four dimensions', () => {
+    for (const dimension of Object.keys(mild)) {
+      for (const verdict of ['ask', 'forbidden'] as const) {
+        expect(judge({ arbitration: { ...mild, [dimension]: verdict } }), dimension).toMatchObject({ verdict, reason: 'arbitration' })
+      }
+    }
+    expect(judge({ capability: 'code_executing', arbitration: { ...mild, data: 'rule_bound' } })).toMatchObject({ verdict: 'ask' })
+  })
+
   it('takes a place that arguments choose for a send', () => {
     expect(judge({ egress: 'free' })).toMatchObject({ verdict: 'ask', capability: 'irreversible_external' })
     expect(judge({ egress: 'free', context_trust: 'untrusted' })).toMatchObject({ verdict: 'forbidden', reason: 'egress_under_untrusted' })
@@ -116,6 +125,10 @@ describe('approvals', () => {
   })
   it.each(['same_action', 'same_arguments', 'same_versions', 'by_owner'] as const)('serve nothing else: %s', (key) => {
     expect(judge({ ...asks, approval: { ...yes, [key]: false } })).toMatchObject({ verdict: 'forbidden', reason: 'approval_does_not_fit' })
+  })
+  it('takes silence for a no: an answer that did not come in time, or was taken back', () => {
+    expect(judge({ ...asks, approval: { ...yes, state: 'expired' } })).toMatchObject({ verdict: 'forbidden', reason: 'approval_expired' })
+    expect(judge({ ...asks, approval: { ...yes, state: 'revoked' } })).toMatchObject({ verdict: 'forbidden', reason: 'approval_refused' })
   })
   it('serve once', () => {
     expect(judge({ ...asks, approval: { ...yes, state: 'used' } })).toMatchObject({ verdict: 'forbidden', reason: 'approval_does_not_fit' })

@@ -1,0 +1,153 @@
+import { describe, expect, it } from 'vitest'
+import type { RunAction } from '../reducer/actions.ts'
+import type { RunCommand } from '../reducer/commands.ts'
+import { reduce } from '../reducer/reduce.ts'
+import { initialState } from '../reducer/state.ts'
+import { RunDriver } from './driver.ts'
+import type { Performed, RunEffects } from './driver.ts'
+
+const id = (n: number): string => `01935f00-0000-7000-8000-${String(n).padStart(12, '0')}`
+const digest = 'a'.repeat(64)
+const start: RunCommand = {
+  tag: 'start',
+  fence: 1,
+  persona_version_id: id(1),
+  profile_hash: digest,
+  bundle: 'test/1',
+  limits: {
+    max_turns: 3,
+    max_wall_ms: 1000,
+    max_tokens: null,
+    max_cost_micros: null,
+    max_consecutive_tool_errors: 3,
+    max_tries: 3,
+    max_steers: 4,
+  },
+}
+const steer = (n: number): RunCommand => ({ tag: 'steer', command_id: id(100 + n), content_id: id(200 + n), digest })
+const projected: RunCommand = {
+  tag: 'context_projected',
+  projection: {
+    turn: 1,
+    layout_version: 1,
+    frame_content_id: id(2),
+    frame_digest: digest,
+    pieces: [],
+    entities: [],
+    dropped: [],
+    tokens: { window: 100, reserve: 10, tools: 0, used: 50, history: 40 },
+    tokenizer: 'test',
+    trust: 'workspace',
+    readings: { now: '2026-01-01T00:00:00.000Z', zone: 'UTC', utc_offset_minutes: 0, seed: 1 },
+    recall_audit_id: null,
+  },
+  content_digests: [],
+  effect_id: id(3),
+  purpose: 'answer',
+  request_digest: digest,
+  model: 'test',
+  reserved_tokens: 60,
+  reserved_micros: null,
+  policy_version: 1,
+}
+const cancel: RunCommand = { tag: 'cancel', settled_tokens: 0 }
+
+/** An outside that notes what it is asked for. `answers`: what becomes of each record, in order; done where nothing is said. */
+function outside(answers: readonly Performed[] = []) {
+  const asked: RunAction['type'][] = []
+  const left = [...answers]
+  const note = (type: RunAction['type']) => (): void => {
+    asked.push(type)
+  }
+  const write = (type: RunAction['type']) => async (): Promise<Performed> => {
+    asked.push(type)
+    return left.shift() ?? 'done'
+  }
+  const effects: RunEffects = {
+    record: write('record'),
+    suspend: write('suspend'),
+    seal: write('seal'),
+    projectContext: note('project_context'),
+    requestModel: note('request_model'),
+    abortModel: note('abort_model'),
+    waitRetry: note('wait_retry'),
+    assessCall: note('assess_call'),
+    dispatchEffect: note('dispatch_effect'),
+    reconcileEffect: note('reconcile_effect'),
+    abortEffect: note('abort_effect'),
+    acceptAnswer: note('accept_answer'),
+  }
+  return { asked, effects }
+}
+
+describe('RunDriver (K9)', () => {
+  it('hands back what does not fit its queue, and takes the rest', async () => {
+    const { effects } = outside()
+    const driver = new RunDriver({ state: initialState(null), effects, capacity: 2 })
+    expect([start, steer(1), steer(2)].map((command) => driver.submit(command))).toEqual([true, true, false])
+    const done = driver.run()
+    await expect.poll(() => driver.state.steers.map((one) => one.command_id)).toEqual([id(101)])
+    expect(driver.submit(cancel)).toBe(true)
+    expect(await done).toBe('sealed')
+  })
+
+  it('does what was asked, in order, one command after another, and nothing else', async () => {
+    const { asked, effects } = outside()
+    const driver = new RunDriver({ state: initialState(null), effects })
+    const commands = [start, steer(1), projected, cancel]
+    for (const command of commands) driver.submit(command)
+    expect(await driver.run()).toBe('sealed')
+    let state = initialState(null)
+    const meant = commands.flatMap((command) => {
+      const step = reduce(state, command)
+      state = step.state
+      return step.actions.map(({ type }) => type)
+    })
+    expect(asked).toEqual(meant)
+    expect(driver.state).toEqual(state)
+  })
+
+  it('asks for nothing of what could not be recorded: neither what follows nor the state stays (K3)', async () => {
+    const { asked, effects } = outside(['done', 'refused'])
+    const driver = new RunDriver({ state: initialState(null), effects })
+    for (const command of [start, projected]) driver.submit(command)
+    const done = driver.run()
+    await expect.poll(() => asked).toEqual(['record', 'project_context', 'record'])
+    expect(driver.state).toMatchObject({ phase: 'projecting', effect: null })
+    driver.submit(cancel)
+    expect(await done).toBe('sealed')
+    expect(asked).not.toContain('request_model')
+  })
+
+  it('writes nothing more once the run is somebody else’s', async () => {
+    const { asked, effects } = outside(['done', 'fenced'])
+    const driver = new RunDriver({ state: initialState(null), effects })
+    for (const command of [start, projected, cancel]) driver.submit(command)
+    expect(await driver.run()).toBe('fenced')
+    expect(asked).toEqual(['record', 'project_context', 'record', 'abort_model', 'abort_effect'])
+    const waiting = outside()
+    const other = new RunDriver({ state: initialState(null), effects: waiting.effects })
+    const stopped = other.run()
+    other.fence()
+    expect(await stopped).toBe('fenced')
+    expect(waiting.asked).toEqual(['abort_model', 'abort_effect'])
+  })
+
+  it('takes up no more actions of one turn than are allowed', async () => {
+    const { effects } = outside()
+    const driver = new RunDriver({ state: initialState(null), effects })
+    const calls = Array.from({ length: 40 }, (_, n) => ({ action_id: id(300 + n), tool: 'look.up', content_id: id(400 + n), digest }))
+    const usage = { prompt_tokens: 1, completion_tokens: 1, estimated: false }
+    for (const command of [
+      start,
+      projected,
+      { tag: 'model_finished', finish_reason: 'tool_calls', usage, cost_micros: 0, calls } satisfies RunCommand,
+    ])
+      driver.submit(command)
+    const done = driver.run()
+    await expect.poll(() => driver.state.phase).toBe('acting')
+    expect(driver.state.calls).toHaveLength(16)
+    driver.submit(cancel)
+    await done
+  })
+})
