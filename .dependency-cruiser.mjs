@@ -124,6 +124,49 @@ const purity = [
   ),
 ]
 
+// Where anything can leave or start at all (K3): each file by name or folder; a type alone reaches nothing.
+const notTypes = { dependencyTypesNot: ['type-only'] }
+const outside = any(notTests, '^(test|scripts|apps/web)/')
+const reaching = any(
+  '^libs/(model|infra/(executors|redis))/',
+  '^libs/infra/pglite/(database-front|front-connection)\\.ts$',
+  '^libs/infra/prisma/(database|row-types|turn-socket)\\.ts$',
+  '^libs/infra/config/config\\.ts$',
+  '^apps/bff/(http/(server|problem|host-check)|admin-socket/(call|serve)|composition/open-database)\\.ts$',
+)
+const starting = any(
+  '^libs/infra/executors/(mcp|sandbox)/',
+  '^libs/infra/pglite/(data-folder|worker-thread|database-worker)\\.ts$',
+  // Only looks where a package lies.
+  '^apps/bff/openapi/docs-page\\.ts$',
+)
+const exits = [
+  never(
+    'few adapters reach the network',
+    { pathNot: any(outside, reaching) },
+    { path: any(builtins(...network), packages('undici', 'ioredis', 'bullmq', 'pg', 'ws')), ...notTypes },
+    'The model gateway, the executors, the databases, the server itself. Who else wants something outside asks the effect broker.',
+  ),
+  never(
+    'few adapters start a process or a thread',
+    { pathNot: any(outside, starting) },
+    { path: builtins(...processes, 'module', 'vm', 'inspector', 'wasi', 'repl'), ...notTypes },
+    'The sandbox, MCP servers that the operator listed, the light tier’s database.',
+  ),
+  never(
+    'executors alone speak to tool servers and run scripts',
+    { pathNot: any(outside, '^libs/infra/executors/') },
+    { path: packages('@modelcontextprotocol', 'quickjs-emscripten-core', '@jitl') },
+    'A tool server is a target of effects.',
+  ),
+  never(
+    'the composition alone knows executors',
+    { pathNot: any(outside, '^(libs/infra/executors|apps/bff/composition)/') },
+    { path: '^libs/infra/executors/' },
+    'It hands them to the effect broker; nobody else can call one.',
+  ),
+]
+
 // What the Kernel does not do, one rule for each.
 const kernel = { path: '^libs/kernel/' }
 const negativeSpace = [
@@ -191,7 +234,7 @@ const hygiene = [
 
 /** @type {import('dependency-cruiser').IConfiguration} */
 export default {
-  forbidden: [...direction, ...purity, ...negativeSpace, ...hygiene],
+  forbidden: [...direction, ...purity, ...exits, ...negativeSpace, ...hygiene],
   options: {
     doNotFollow: { path: 'node_modules' },
     exclude: { path: '^(dist|prisma/generated)/' },

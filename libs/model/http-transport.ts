@@ -43,7 +43,7 @@ export type HttpTransportOptions = {
 
 export type HttpTransport = {
   /** For the SDK. Rejects with TransportError, BodyTooLargeError, the abort reason, or what beforeSend threw. */
-  fetch: typeof fetch
+  fetch: typeof globalThis.fetch
   /** The unread body behind a Response of `raw` mode. */
   bodyOf(response: Response): IncomingMessage | undefined
   close(): void
@@ -122,7 +122,7 @@ export const createHttpTransport = (options: HttpTransportOptions): HttpTranspor
       request.end(init.bytes)
     })
 
-  const transportFetch: typeof fetch = async (input, init) => {
+  const transportFetch: typeof globalThis.fetch = async (input, init) => {
     const given = new Headers(init?.headers)
     const bytes = bytesOf(init?.body)
     options.beforeSend?.(bytes, given)

@@ -26,6 +26,10 @@ const breaches: Record<string, [from: string, imports: string]> = {
   'nothing-inside-starts-a-process': ['libs/pivots/taiyi/breach-process.ts', 'child_process'],
   'nothing-inside-knows-the-framework': ['libs/domains/bonds/breach-framework.ts', '@nestjs/common'],
   'nothing-inside-knows-the-database-client': ['libs/domains/bonds/breach-database.ts', '@prisma/client'],
+  'few-adapters-reach-the-network': ['libs/infra/breach-network.ts', 'node:https'],
+  'few-adapters-start-a-process-or-a-thread': ['apps/bff/breach-process.ts', 'node:child_process'],
+  'executors-alone-speak-to-tool-servers-and-run-scripts': ['libs/infra/breach-mcp.ts', '@modelcontextprotocol/sdk'],
+  'the-composition-alone-knows-executors': ['apps/bff/breach-executor.ts', '../../libs/infra/executors/mcp/index.ts'],
   'kernel-reads-no-files': ['libs/kernel/breach-files.ts', 'node:fs'],
   'kernel-reads-no-environment': ['libs/kernel/breach-environment.ts', 'node:process'],
   'kernel-calls-no-provider': ['libs/kernel/breach-provider.ts', 'openai'],
@@ -54,6 +58,13 @@ const allowed: Record<string, string[]> = {
   'libs/domains/bonds/index.ts': ['../../kernel/index.ts'],
   'libs/domains/governance/index.ts': [],
   'libs/model/index.ts': ['openai', '../kernel/index.ts'],
+  'libs/infra/executors/http/index.ts': ['node:https', 'node:net', 'node:dns/promises'],
+  'libs/infra/executors/mcp/index.ts': ['node:child_process', 'node:worker_threads', '@modelcontextprotocol/sdk'],
+  'libs/infra/redis/index.ts': ['ioredis'],
+  'libs/infra/pglite/worker-thread.ts': ['node:worker_threads'],
+  'libs/infra/prisma/turn-socket.ts': ['node:net'],
+  'apps/bff/http/server.ts': ['node:http'],
+  'apps/bff/composition/index.ts': ['../../../libs/infra/executors/http/index.ts'],
   'libs/infra/config/index.ts': ['node:fs', '../../domains/memory/index.ts', '@prisma/client'],
   'apps/web/src/index.ts': ['../../../libs/contracts/index.ts', 'react'],
   'apps/bff/index.ts': [
@@ -61,13 +72,12 @@ const allowed: Record<string, string[]> = {
     '../../libs/infra/config/index.ts',
     '../../libs/model/index.ts',
     '../../libs/domains/memory/index.ts',
-    'node:http',
   ],
   'apps/worker/index.ts': ['../bff/index.ts'],
   'test/support/index.ts': ['../../apps/bff/index.ts', 'fast-check'],
 }
 
-const packages = ['zod', 'openai', 'pino', 'react', '@nestjs/common', '@prisma/client', '@modelcontextprotocol/sdk']
+const packages = ['zod', 'openai', 'pino', 'react', '@nestjs/common', '@prisma/client', '@modelcontextprotocol/sdk', 'ioredis']
 
 describe('direction rules', () => {
   let fixture: ReturnType<typeof makeFixture>

@@ -44,7 +44,7 @@ export class DeclarationReader implements SourceReader {
       const options = { version: this.#parts.version, signal, timeLimitMs: DISCOVERY_LIMIT_MS }
       return offerTools(await withMcpSession(place, options, (session) => session.listTools()), TOOLS_PER_SOURCE)
     } catch (error) {
-      const { code } = faultOf(error, signal)
+      const { code } = await faultOf(error, signal)
       throw new LingtaiError('unavailable', `The server did not say what it offers: ${code}.`, { data: { code }, cause: error })
     }
   }

@@ -49,7 +49,7 @@ describe('fitSchema', () => {
       properties: { list: { items: { properties: { n: { type: 'integer' } }, required: ['n'] } } },
     }
     expect(fitSchema(schema, { list: [{ n: 1 }, { n: 'x' }, {}] })).toEqual([
-      { path: 'list[1].n', expected: 'integer' },
+      { path: 'list[1].n', expected: '"integer"' },
       { path: 'list[2].n', expected: 'a value' },
     ])
   })

@@ -103,7 +103,8 @@ class Check {
   #kind(schema: JsonObject, value: JsonValue, where: At): boolean {
     const { type, enum: options, const: only } = schema
     const types = type === undefined ? null : Array.isArray(type) ? type : [type]
-    if (types && !types.some((name) => isOfType(value, name))) return this.#no(where, types.join(' or '))
+    if (types && !types.some((name) => isOfType(value, name)))
+      return this.#no(where, types.map((name) => JSON.stringify(name)).join(' or '))
     if (options !== undefined && !(Array.isArray(options) && options.some((option) => equal(option, value))))
       return this.#no(where, 'one of the named values')
     if (only !== undefined && !equal(only, value)) return this.#no(where, 'the one named value')

@@ -122,7 +122,7 @@ class Reader {
     const byName = new Map<string, JsonObject>()
     for (const given of [...(Array.isArray(shared) ? shared : []), ...(Array.isArray(own) ? own : [])]) {
       const parameter = membersOf(this.#inline(given, 0))
-      byName.set(`${String(parameter['in'])}:${String(parameter['name'])}`, parameter)
+      byName.set(JSON.stringify([parameter['in'], parameter['name']]), parameter)
     }
     return [...byName.values()]
   }

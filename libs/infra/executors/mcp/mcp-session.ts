@@ -1,7 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import type { Transport } from '@modelcontextprotocol/client'
-import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import type { AddressGuard } from '../http/address-guard.ts'
 import { guardedFetch, MCP_ANSWER_MAX_BYTES } from './guarded-fetch.ts'
 import type { ListedTool } from './offer.ts'
@@ -17,6 +15,8 @@ export const MCP_TIME_LIMIT_MS = 60_000
 /** Pages of a list of tools, and messages of a session: what goes beyond is no honest server. */
 const MAX_PAGES = 16
 const MAX_MESSAGES = 5_000
+/** Time for telling a server that its session is over, in ms. */
+const FAREWELL_MS = 2_000
 
 /** Checks nothing: what a server says of its results binds nobody, and its schemas are not compiled here. */
 const believesNothing = {
@@ -46,7 +46,9 @@ export async function withMcpSession<Result>(
   work: (session: McpSession) => Promise<Result>,
 ): Promise<Result> {
   const limited = AbortSignal.any([options.signal, AbortSignal.timeout(options.timeLimitMs)])
-  const transport = transportTo(place, limited)
+  // Loaded when the first server is asked: most instances have none, and start sooner.
+  const { Client } = await import('@modelcontextprotocol/client')
+  const { transport, farewell } = await transportTo(place, limited)
   const client = new Client(
     { name: 'lingtai', version: options.version },
     { capabilities: {}, jsonSchemaValidator: believesNothing, listMaxPages: MAX_PAGES },
@@ -63,20 +65,25 @@ export async function withMcpSession<Result>(
       },
     })
   } finally {
-    await endSession(transport, client)
+    // A server that cannot be told any more forgets the session by itself.
+    await Promise.race([farewell().catch(() => undefined), delay(FAREWELL_MS, undefined, { ref: false })])
+    await client.close()
   }
 }
 
-function transportTo(place: McpPlace, signal: AbortSignal): Transport {
+async function transportTo(place: McpPlace, signal: AbortSignal): Promise<{ transport: Transport; farewell(): Promise<void> }> {
   if (place.type === 'http') {
-    return new StreamableHTTPClientTransport(place.guard.read(place.url), {
+    const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client')
+    const transport = new StreamableHTTPClientTransport(place.guard.read(place.url), {
       requestInit: { headers: { ...place.headers } },
       fetch: guardedFetch(place.guard, signal),
       reconnectionOptions: { maxRetries: 0, initialReconnectionDelay: 1_000, maxReconnectionDelay: 1_000, reconnectionDelayGrowFactor: 1 },
     })
+    return { transport, farewell: () => transport.terminateSession() }
   }
+  const { StdioClientTransport } = await import('@modelcontextprotocol/client/stdio')
   const { command, args, env, cwd } = place.server
-  return new StdioClientTransport({
+  const transport = new StdioClientTransport({
     command,
     args: [...args],
     env: { ...env },
@@ -84,26 +91,17 @@ function transportTo(place: McpPlace, signal: AbortSignal): Transport {
     maxBufferSize: MCP_ANSWER_MAX_BYTES,
     ...(cwd === null ? {} : { cwd }),
   })
+  return { transport, farewell: async () => undefined }
 }
 
 /** Closes the connection of a server that talks without end. */
 function boundMessages(transport: Transport): void {
   const deliver = transport.onmessage
   let messages = 0
-  transport.onmessage = (message, extra) => {
+  const counted: Transport['onmessage'] = (message, extra) => {
     if (++messages <= MAX_MESSAGES) return deliver?.(message, extra)
     transport.onerror?.(new TooManyMessagesError(`more than ${MAX_MESSAGES} messages`))
     void transport.close()
   }
-}
-
-/** Time for telling a server that its session is over, in ms. */
-const FAREWELL_MS = 2_000
-
-async function endSession(transport: Transport, client: Client): Promise<void> {
-  if (transport instanceof StreamableHTTPClientTransport) {
-    // A server that cannot be told any more forgets the session by itself.
-    await Promise.race([transport.terminateSession().catch(() => undefined), delay(FAREWELL_MS, undefined, { ref: false })])
-  }
-  await client.close()
+  Object.assign(transport, { onmessage: counted })
 }

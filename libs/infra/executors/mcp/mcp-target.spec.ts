@@ -384,7 +384,7 @@ describe('a hostile server over HTTP', { timeout: 60_000 }, () => {
     }
     expect(code(await run(endless, { timeLimitMs: 5_000 }))).toMatch(/^unknown /)
     const silent: typeof behave = ({ method }, response) =>
-      method === 'tools/call' && !!response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': \n\n')
+      method === 'tools/call' && response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': \n\n')
     expect(code(await run(silent, { timeLimitMs: 1_000 }))).toBe('unknown timeout')
   })
 })

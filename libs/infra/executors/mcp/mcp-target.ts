@@ -1,4 +1,3 @@
-import { ProtocolError, SdkError, SdkErrorCode, SdkHttpError } from '@modelcontextprotocol/client'
 import { TOOLS_PER_SOURCE } from '#contracts'
 import type { OfferedTool, ToolDeclaration } from '#domains/tools/ports'
 import type { Clock } from '#kernel/ports/clock'
@@ -68,7 +67,7 @@ export class McpTarget implements EffectTarget {
         return this.#settle(await session.callTool(this.#remote.tool, call.arguments))
       })
     } catch (error) {
-      const fault = faultOf(error, call.signal)
+      const fault = await faultOf(error, call.signal)
       const happened = sent && !fault.authoritative && contract.consequence === 'lasting'
       return happened ? { type: 'unknown', code: fault.code } : failed(fault.code)
     }
@@ -89,7 +88,8 @@ export class McpTarget implements EffectTarget {
 const refusals: ReadonlySet<number> = new Set([-32700, -32600, -32601, -32602])
 
 /** Whatever went wrong with a server as a code, and whether it proves that nothing happened. */
-export function faultOf(error: unknown, signal: AbortSignal): { code: string; authoritative: boolean } {
+export async function faultOf(error: unknown, signal: AbortSignal): Promise<{ code: string; authoritative: boolean }> {
+  const { ProtocolError, SdkError, SdkErrorCode, SdkHttpError } = await import('@modelcontextprotocol/client')
   for (let at: unknown = error, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth++) {
     if (at instanceof RequestNotSentError || at instanceof AddressRefusedError) return { code: at.code, authoritative: true }
     if (at instanceof RequestLostError) return { code: at.code, authoritative: false }

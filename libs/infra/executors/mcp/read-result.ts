@@ -16,8 +16,12 @@ function textOf(part: unknown): string {
   if (type === 'resource' && isObject(resource)) {
     return typeof resource['text'] === 'string'
       ? resource['text']
-      : `(${String(resource['mimeType'] ?? 'bytes')} at ${String(resource['uri'])}, not read)`
+      : `(${wordOf(resource['mimeType'], 'bytes')} at ${wordOf(resource['uri'], 'nowhere')}, not read)`
   }
-  if (type === 'resource_link') return `(see ${String(uri)})`
-  return `(${typeof mimeType === 'string' ? mimeType : String(type)}${typeof data === 'string' ? `, ${data.length} characters` : ''}, not read)`
+  if (type === 'resource_link') return `(see ${wordOf(uri, 'nowhere')})`
+  return `(${wordOf(mimeType, wordOf(type, 'something'))}${typeof data === 'string' ? `, ${data.length} characters` : ''}, not read)`
+}
+
+function wordOf(value: unknown, otherwise: string): string {
+  return typeof value === 'string' ? value : otherwise
 }
