@@ -135,7 +135,7 @@ export const ForbiddenRule = z.enum([
 ])
 export type ForbiddenRule = z.infer<typeof ForbiddenRule>
 
-export const ModelPurpose = z.enum(['answer', 'extraction', 'dedupe', 'summary'])
+export const ModelPurpose = z.enum(['answer', 'extraction', 'dedupe', 'summary', 'verification'])
 export type ModelPurpose = z.infer<typeof ModelPurpose>
 
 export const FinishReason = z.enum(['stop', 'length', 'tool_calls', 'content_filter', 'other'])

@@ -27,7 +27,7 @@ export const Constraint = z.enum(['no_egress', 'undoable', 'exact_arguments', 's
 export type Constraint = z.infer<typeof Constraint>
 
 /** Layers of grants; they intersect (K2). */
-export const GrantScope = z.enum(['owner', 'bundle', 'character', 'tree'])
+export const GrantScope = z.enum(['owner', 'bundle', 'character', 'tree', 'task'])
 export type GrantScope = z.infer<typeof GrantScope>
 
 /**

@@ -15,7 +15,7 @@ export type ApprovalsDeps = {
   log: EventLog
   clock: Clock
   /** Somebody may take the run on. After the commit. */
-  wake(run: Pick<RunRow, 'character_id'>): void
+  wake(run: Pick<RunRow, 'id' | 'kind' | 'character_id'>): void
 }
 
 /**
@@ -69,7 +69,7 @@ export class ApprovalsService {
         })
       }
       if (row.state === to || (row.state === 'used' && to === 'approved')) return
-      if (run.ended_at !== null) throw new LingtaiError('run_ended')
+      if (run.ended_at !== null) throw new LingtaiError('run_ended', undefined, { data: { reason: run.reason } })
       if ((await log.head(`run:${run.id}`))?.quarantined) throw new LingtaiError('chain_broken')
       if (row.state !== 'pending' || row.expires_at <= clock.now()) {
         throw new LingtaiError('wrong_state', 'The question is settled or its time is over.')

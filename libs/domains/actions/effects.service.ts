@@ -14,7 +14,7 @@ export type EffectsDeps = {
   contents: ContentStore
   log: EventLog
   clock: Clock
-  wake(run: Pick<RunRow, 'character_id'>): void
+  wake(run: Pick<RunRow, 'id' | 'kind' | 'character_id'>): void
 }
 
 /** What went out and never answered, for the owner to find out about (K3: settled by a person, never sent again by itself). */

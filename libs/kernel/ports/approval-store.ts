@@ -78,16 +78,19 @@ export type GrantRow = {
   set_at: Date
 }
 
+/** One layer as a run meets it: what a person set for a place, or what the task that a run works on narrows it to. */
+export type GrantLayerRow = Omit<GrantRow, 'scope'> & { scope: GrantRow['scope'] | 'task' }
+
 /** What is granted where; layers are read together and only narrow each other (K2). */
 export interface GrantStore {
   find(ownerId: string, scope: GrantRow['scope'], scopeId: string): Promise<GrantRow | null>
   /** Replaces a place's grant where its version is still the one given (0: there is none yet); null where it is not. */
   set(grant: Omit<GrantRow, 'version'>, expectedVersion: number): Promise<GrantRow | null>
   /** The layers that apply to a run, outermost first. */
-  layers(place: { ownerId: string; characterId: string; treeId: string | null }): Promise<GrantRow[]>
+  layers(place: { ownerId: string; characterId: string; treeId: string | null }): Promise<GrantLayerRow[]>
 }
 
 /** A grant row as admission reads it. */
-export function grantLayer({ scope, classes, tools, exact }: GrantRow): GrantLayer {
+export function grantLayer({ scope, classes, tools, exact }: GrantLayerRow): GrantLayer {
   return { scope, classes, tools, exact }
 }

@@ -3,7 +3,7 @@ import { toSlug } from '#contracts'
 import { admit } from '#kernel/admission/admit'
 import type { Dispatched, EffectBroker } from '#kernel/effects/broker'
 import { grantLayer } from '#kernel/ports/approval-store'
-import type { ApprovalRow, ApprovalStore, CheckpointStore, GrantRow, GrantStore } from '#kernel/ports/approval-store'
+import type { ApprovalRow, ApprovalStore, CheckpointStore, GrantLayerRow, GrantStore } from '#kernel/ports/approval-store'
 import type { Clock, Ids } from '#kernel/ports/clock'
 import type { ContentStore } from '#kernel/ports/content-store'
 import type { EffectLedger } from '#kernel/ports/effect-ledger'
@@ -317,7 +317,7 @@ export class RunActions {
 }
 
 /** The strictest mode of all layers; without a grant of the owner there is none, which forbids. */
-function modeOf(layers: readonly GrantRow[]): AdmissionFacts['mode'] {
+function modeOf(layers: readonly GrantLayerRow[]): AdmissionFacts['mode'] {
   if (!layers.some(({ scope }) => scope === 'owner')) return null
   if (layers.some(({ mode }) => mode === 'plan')) return 'plan'
   return layers.every(({ mode }) => mode === 'auto') ? 'auto' : 'default'

@@ -1,0 +1,96 @@
+import type { AttemptRow } from '#kernel/ports/task-store'
+import type { AttemptKeeper } from './attempt-keeper.ts'
+import type { TaskDeps } from './deps.ts'
+
+/** Looks for attempts that nobody woke. Milliseconds. */
+const SWEEP_MS = 2_000
+const ROWS = 100
+
+/** What a runtime with a loop of its own does for an attempt. */
+export interface LoopedAttempts {
+  /** Takes the attempt's run if it waits to be taken; resolves when it stopped. */
+  drive(attempt: AttemptRow): Promise<void>
+  /** Its run finished: its candidate goes on trial. */
+  conclude(attempt: AttemptRow): Promise<void>
+}
+
+/** Looks after attempts whose submitter, owner or process is gone, and takes up those that waited; on any number of processes at once. */
+export class AttemptSweeper {
+  readonly #deps: Pick<TaskDeps, 'store' | 'scheduler' | 'process' | 'report'>
+  readonly #keeper: AttemptKeeper
+  readonly #looped: LoopedAttempts
+  readonly #underWay = new Map<string, Promise<void>>()
+  #cancelTimer: () => void = () => undefined
+  #stopped = true
+  #round: Promise<void> = Promise.resolve()
+
+  constructor(parts: {
+    deps: Pick<TaskDeps, 'store' | 'scheduler' | 'process' | 'report'>
+    keeper: AttemptKeeper
+    looped: LoopedAttempts
+  }) {
+    this.#deps = parts.deps
+    this.#keeper = parts.keeper
+    this.#looped = parts.looped
+  }
+
+  async start(): Promise<void> {
+    this.#stopped = false
+    await this.sweep()
+    this.#plan()
+  }
+
+  #plan(): void {
+    if (this.#stopped) return
+    this.#cancelTimer = this.#deps.scheduler.after(SWEEP_MS, () => {
+      this.#round = this.sweep()
+        .catch((error: unknown) => this.#deps.report(error, 'tasks'))
+        .then(() => this.#plan())
+    })
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    this.#cancelTimer()
+    await this.#round
+    await Promise.all(this.#underWay.values())
+  }
+
+  /** One round; it begins work and does not wait for it. */
+  async sweep(): Promise<void> {
+    const { store, process } = this.#deps
+    for (const attempt of await store.overtakenAttempts(ROWS)) this.#begin(attempt.id, () => this.#overtake(attempt))
+    for (const attempt of await store.queuedAttempts(ROWS)) this.take(attempt)
+    for (const attempt of await store.strandedAttempts(process, ROWS)) this.take(attempt)
+    for (const task of await store.cancelling(ROWS)) this.#begin(task.id, () => this.#keeper.continueCancel(task.id))
+  }
+
+  /** Something that an attempt waited for may be there. */
+  wake(attemptId: string): void {
+    if (this.#stopped) return
+    this.#deps.store.attempt(attemptId).then(
+      (attempt) => attempt && this.take(attempt),
+      (error: unknown) => this.#deps.report(error, attemptId),
+    )
+  }
+
+  take(attempt: AttemptRow): void {
+    this.#begin(attempt.id, async () => {
+      if (attempt.runtime !== 'external') return this.#looped.drive(attempt)
+      await this.#keeper.recover(attempt.id)
+    })
+  }
+
+  async #overtake(attempt: AttemptRow): Promise<void> {
+    if ((await this.#keeper.overtake(attempt.id)) === 'finished' && attempt.runtime !== 'external') await this.#looped.conclude(attempt)
+  }
+
+  /** One thing at a time for each. */
+  #begin(id: string, work: () => Promise<void>): void {
+    if (this.#stopped || this.#underWay.has(id)) return
+    const done = work()
+      .catch((error: unknown) => this.#deps.report(error, id))
+      .finally(() => this.#underWay.delete(id))
+    this.#underWay.set(id, done)
+  }
+}

@@ -1,0 +1,452 @@
+import type { ApprovalRow } from '#kernel/ports/approval-store'
+import type { EffectRow } from '#kernel/ports/effect-ledger'
+import type {
+  ActionChange,
+  ActionRow,
+  ArtifactRow,
+  AttemptCheckpointRow,
+  AttemptRow,
+  DecisionRow,
+  EvidenceRow,
+  NewAction,
+  ObservationRow,
+  TaskChange,
+  TaskRow,
+  TaskStore,
+  VerificationRow,
+} from '#kernel/ports/task-store'
+import type { Database } from './database.ts'
+import { LEASE_SECONDS } from './event-log.repository.ts'
+import type { SqlParameter } from './sql.ts'
+import { RowCountError } from './tree.repository.ts'
+
+/** Column names with their SQL types, for inserts that read like the rows they write. */
+type Columns = Readonly<Record<string, string>>
+
+const taskColumns: Columns = {
+  id: 'uuid',
+  owner_id: 'uuid',
+  character_id: 'uuid',
+  contract_version: 'int',
+  requested_by: 'uuid',
+  commit_authority: 'uuid',
+  instruction_content_id: 'uuid',
+  acceptance_content_id: 'uuid',
+  input_refs: 'uuid[]',
+  trust: 'text',
+  risk: 'text',
+  needs: 'jsonb',
+  tools: 'text[]',
+  classification: 'text',
+  retention: 'text',
+  max_cost_micros: 'bigint',
+  max_actions: 'int',
+  max_repairs: 'int',
+  created_at: 'timestamptz',
+}
+const changingTaskColumns: Columns = {
+  status: 'text',
+  spent_micros: 'bigint',
+  reserved_micros: 'bigint',
+  used_actions: 'int',
+  repairs: 'int',
+  cancel_requested_at: 'timestamptz',
+  ended_at: 'timestamptz',
+}
+const attemptColumns: Columns = {
+  id: 'uuid',
+  owner_id: 'uuid',
+  task_id: 'uuid',
+  ordinal: 'int',
+  runtime: 'text',
+  runtime_version: 'text',
+  harness_profile: 'text',
+  workspace_ref: 'text',
+  policy_profile: 'text',
+  diagnostics_content_id: 'uuid',
+  reserved_micros: 'bigint',
+  started_at: 'timestamptz',
+}
+const actionColumns: Columns = {
+  id: 'uuid',
+  owner_id: 'uuid',
+  task_id: 'uuid',
+  attempt_id: 'uuid',
+  ordinal: 'int',
+  actor: 'text',
+  tool: 'text',
+  resource: 'text',
+  idempotency_key: 'text',
+  arguments_content_id: 'uuid',
+  arguments_hash: 'text',
+  cost_micros: 'bigint',
+  trust: 'text',
+  independent: 'boolean',
+  created_at: 'timestamptz',
+}
+const changingActionColumns: Columns = {
+  state: 'text',
+  reason: 'text',
+  side_effect_class: 'text',
+  effect_id: 'uuid',
+  approval_id: 'uuid',
+  reserved_micros: 'bigint',
+  charged_micros: 'bigint',
+  settled_at: 'timestamptz',
+}
+const decisionColumns: Columns = {
+  id: 'uuid',
+  owner_id: 'uuid',
+  action_id: 'uuid',
+  decision: 'text',
+  constraints: 'text[]',
+  policy_version: 'int',
+  reason_code: 'text',
+  approval_request_id: 'uuid',
+  facts: 'jsonb',
+  at: 'timestamptz',
+}
+const observationColumns: Columns = {
+  id: 'uuid',
+  owner_id: 'uuid',
+  action_id: 'uuid',
+  status: 'text',
+  content_id: 'uuid',
+  artifact_refs: 'uuid[]',
+  diagnostics: 'text',
+  environment_revision: 'text',
+  trust: 'text',
+  at: 'timestamptz',
+}
+const artifactColumns: Columns = {
+  id: 'uuid',
+  owner_id: 'uuid',
+  task_id: 'uuid',
+  attempt_id: 'uuid',
+  candidate_id: 'uuid',
+  ordinal: 'int',
+  content_id: 'uuid',
+  hash: 'text',
+  media_type: 'text',
+  producer: 'text',
+  classification: 'text',
+  retention_policy: 'text',
+  input_refs: 'uuid[]',
+  trust: 'text',
+  created_at: 'timestamptz',
+}
+const checkpointColumns: Columns = {
+  id: 'uuid',
+  owner_id: 'uuid',
+  attempt_id: 'uuid',
+  state_version: 'int',
+  event_offset: 'bigint',
+  workspace_ref: 'text',
+  pending_effect_ids: 'uuid[]',
+  context_projection_ref: 'uuid',
+  state: 'jsonb',
+  at: 'timestamptz',
+}
+const verificationColumns: Columns = {
+  id: 'uuid',
+  owner_id: 'uuid',
+  task_id: 'uuid',
+  attempt_id: 'uuid',
+  candidate_id: 'uuid',
+  contract_version: 'int',
+  verifier_version: 'int',
+  checks: 'jsonb',
+  status: 'text',
+  evidence_refs: 'uuid[]',
+  environment_ref: 'text',
+  at: 'timestamptz',
+}
+const evidenceColumns: Columns = {
+  task_id: 'uuid',
+  owner_id: 'uuid',
+  verification_id: 'uuid',
+  committed_by: 'uuid',
+  content_id: 'uuid',
+  digest: 'text',
+  at: 'timestamptz',
+}
+
+const listOf = (...groups: readonly Columns[]): string => groups.flatMap((columns) => Object.keys(columns)).join(', ')
+const tasks = `SELECT ${listOf(taskColumns, changingTaskColumns)} FROM tasks`
+const attempts = `SELECT ${listOf(attemptColumns)}, status, ended_at FROM task_attempts`
+const actions = `SELECT ${listOf(actionColumns, changingActionColumns)} FROM task_actions`
+
+/** Delegated work in Postgres; triggers hold what may follow what. */
+export class TaskRepository implements TaskStore {
+  readonly #database: Database
+
+  constructor(database: Database) {
+    this.#database = database
+  }
+
+  async #insert(table: string, columns: Columns, row: object): Promise<void> {
+    const names = Object.keys(columns)
+    const values = names.map((name, index) => `$${index + 1}::${columns[name] ?? 'text'}`)
+    const params = names.map((name) => parameter(columns[name] ?? 'text', Reflect.get(row, name)))
+    const written = await this.#database.execute(`INSERT INTO ${table} (${names.join(', ')}) VALUES (${values.join(', ')})`, params)
+    if (written !== 1) throw new RowCountError(`insert into ${table}`, 1, written)
+  }
+
+  /** Sets just the columns that the change names. */
+  async #update(table: string, columns: Columns, change: object, where: { sql: string; params: readonly SqlParameter[] }): Promise<number> {
+    const names = Object.keys(columns).filter((name) => Reflect.get(change, name) !== undefined)
+    const sets = names.map((name, index) => `${name} = $${where.params.length + index + 1}::${columns[name] ?? 'text'}`)
+    const params = names.map((name) => parameter(columns[name] ?? 'text', Reflect.get(change, name)))
+    return this.#database.execute(`UPDATE ${table} SET ${sets.join(', ')} WHERE ${where.sql}`, [...where.params, ...params])
+  }
+
+  async #first<Row>(text: string, params: readonly SqlParameter[]): Promise<Row | null> {
+    const [row] = await this.#database.query<Row>(text, params)
+    return row ?? null
+  }
+
+  insertTask(task: Parameters<TaskStore['insertTask']>[0]): Promise<void> {
+    return this.#insert('tasks', taskColumns, task)
+  }
+
+  find(ownerId: string, taskId: string): Promise<TaskRow | null> {
+    return this.#first<TaskRow>(`${tasks} WHERE owner_id = $1::uuid AND id = $2::uuid`, [ownerId, taskId])
+  }
+
+  lock(taskId: string): Promise<TaskRow | null> {
+    return this.#first<TaskRow>(`${tasks} WHERE id = $1::uuid FOR UPDATE`, [taskId])
+  }
+
+  list(ownerId: string, { status, before, limit }: Parameters<TaskStore['list']>[1]): Promise<TaskRow[]> {
+    return this.#database.query<TaskRow>(
+      `${tasks} WHERE owner_id = $1::uuid AND ($2::text IS NULL OR status = $2)
+         AND ($3::timestamptz IS NULL OR (date_trunc('milliseconds', created_at), id) < ($3::timestamptz, $4::uuid))
+       ORDER BY date_trunc('milliseconds', created_at) DESC, id DESC LIMIT $5`,
+      [ownerId, status, before?.createdAt ?? null, before?.id ?? null, limit],
+    )
+  }
+
+  async change(taskId: string, change: TaskChange): Promise<void> {
+    const written = await this.#update('tasks', changingTaskColumns, change, { sql: 'id = $1::uuid', params: [taskId] })
+    if (written !== 1) throw new RowCountError('change task', 1, written)
+  }
+
+  insertAttempt(attempt: Parameters<TaskStore['insertAttempt']>[0]): Promise<void> {
+    return this.#insert('task_attempts', attemptColumns, attempt)
+  }
+
+  attempt(attemptId: string): Promise<AttemptRow | null> {
+    return this.#first<AttemptRow>(`${attempts} WHERE id = $1::uuid`, [attemptId])
+  }
+
+  attempts(taskId: string): Promise<AttemptRow[]> {
+    return this.#database.query<AttemptRow>(`${attempts} WHERE task_id = $1::uuid ORDER BY ordinal`, [taskId])
+  }
+
+  async changeAttempt(attemptId: string, change: Pick<AttemptRow, 'status' | 'ended_at'>): Promise<void> {
+    const columns = { status: 'text', ended_at: 'timestamptz' }
+    const written = await this.#update('task_attempts', columns, change, { sql: 'id = $1::uuid', params: [attemptId] })
+    if (written !== 1) throw new RowCountError('change attempt', 1, written)
+  }
+
+  insertAction(action: NewAction): Promise<void> {
+    return this.#insert('task_actions', actionColumns, action)
+  }
+
+  action(actionId: string): Promise<ActionRow | null> {
+    return this.#first<ActionRow>(`${actions} WHERE id = $1::uuid`, [actionId])
+  }
+
+  findAction(ownerId: string, actionId: string): Promise<ActionRow | null> {
+    return this.#first<ActionRow>(`${actions} WHERE owner_id = $1::uuid AND id = $2::uuid`, [ownerId, actionId])
+  }
+
+  actionsByKey(ownerId: string, { taskId, resource, key }: Parameters<TaskStore['actionsByKey']>[1]): Promise<ActionRow[]> {
+    return this.#database.query<ActionRow>(
+      `${actions} WHERE owner_id = $1::uuid AND idempotency_key = $2 AND (resource = $3 OR task_id = $4::uuid) ORDER BY id`,
+      [ownerId, key, resource, taskId],
+    )
+  }
+
+  actions(attemptId: string): Promise<ActionRow[]> {
+    return this.#database.query<ActionRow>(`${actions} WHERE attempt_id = $1::uuid ORDER BY ordinal`, [attemptId])
+  }
+
+  actionsOfTask(taskId: string): Promise<ActionRow[]> {
+    return this.#database.query<ActionRow>(`${actions} WHERE task_id = $1::uuid ORDER BY created_at, ordinal`, [taskId])
+  }
+
+  async changeAction(actionId: string, from: ActionRow['state'], change: ActionChange): Promise<boolean> {
+    const where = { sql: 'id = $1::uuid AND state = $2', params: [actionId, from] }
+    return (await this.#update('task_actions', changingActionColumns, change, where)) === 1
+  }
+
+  insertDecision(decision: DecisionRow): Promise<void> {
+    return this.#insert('policy_decisions', decisionColumns, decision)
+  }
+
+  decisions(taskId: string): Promise<DecisionRow[]> {
+    return this.#ofActions<DecisionRow>('policy_decisions', decisionColumns, taskId)
+  }
+
+  insertObservation(observation: ObservationRow): Promise<void> {
+    return this.#insert('observations', observationColumns, observation)
+  }
+
+  observations(taskId: string): Promise<ObservationRow[]> {
+    return this.#ofActions<ObservationRow>('observations', observationColumns, taskId)
+  }
+
+  #ofActions<Row>(table: string, columns: Columns, taskId: string): Promise<Row[]> {
+    const named = Object.keys(columns).map((name) => `x.${name}`)
+    return this.#database.query<Row>(
+      `SELECT ${named.join(', ')} FROM ${table} x JOIN task_actions a ON a.id = x.action_id WHERE a.task_id = $1::uuid ORDER BY x.at, x.id`,
+      [taskId],
+    )
+  }
+
+  async insertArtifacts(artifacts: readonly ArtifactRow[]): Promise<void> {
+    for (const artifact of artifacts) await this.#insert('artifacts', artifactColumns, artifact)
+  }
+
+  artifacts(taskId: string): Promise<ArtifactRow[]> {
+    return this.#database.query<ArtifactRow>(
+      `SELECT ${listOf(artifactColumns)} FROM artifacts WHERE task_id = $1::uuid ORDER BY created_at, candidate_id, ordinal`,
+      [taskId],
+    )
+  }
+
+  insertCheckpoint(checkpoint: AttemptCheckpointRow): Promise<void> {
+    return this.#insert('attempt_checkpoints', checkpointColumns, checkpoint)
+  }
+
+  latestCheckpoint(attemptId: string): Promise<AttemptCheckpointRow | null> {
+    return this.#first<AttemptCheckpointRow>(
+      `SELECT ${listOf(checkpointColumns)} FROM attempt_checkpoints WHERE attempt_id = $1::uuid ORDER BY event_offset DESC LIMIT 1`,
+      [attemptId],
+    )
+  }
+
+  checkpoints(taskId: string): Promise<AttemptCheckpointRow[]> {
+    const named = Object.keys(checkpointColumns).map((name) => `c.${name}`)
+    return this.#database.query<AttemptCheckpointRow>(
+      `SELECT ${named.join(', ')} FROM attempt_checkpoints c JOIN task_attempts t ON t.id = c.attempt_id
+       WHERE t.task_id = $1::uuid ORDER BY c.event_offset`,
+      [taskId],
+    )
+  }
+
+  insertVerification(verification: VerificationRow): Promise<void> {
+    return this.#insert('verification_results', verificationColumns, verification)
+  }
+
+  verifications(taskId: string): Promise<VerificationRow[]> {
+    return this.#database.query<VerificationRow>(
+      `SELECT ${listOf(verificationColumns)} FROM verification_results WHERE task_id = $1::uuid ORDER BY at, id`,
+      [taskId],
+    )
+  }
+
+  insertEvidence(evidence: EvidenceRow): Promise<void> {
+    return this.#insert('evidence_packages', evidenceColumns, evidence)
+  }
+
+  evidence(taskId: string): Promise<EvidenceRow | null> {
+    return this.#first<EvidenceRow>(`SELECT ${listOf(evidenceColumns)} FROM evidence_packages WHERE task_id = $1::uuid`, [taskId])
+  }
+
+  effects(taskId: string): Promise<EffectRow[]> {
+    return this.#database.query<EffectRow>(
+      `SELECT e.id, e.owner_id, e.character_id, e.run_id, e.action_id, e.tool, e.capability, e.consequence, e.constraints, e.resource,
+              e.idempotency_key, e.arguments_content_id, e.arguments_hash, e.reserved_micros, e.state, e.code, e.outcome_content_id,
+              e.cost_micros, e.claim_holder, e.claim_fence, e.created_at, e.settled_at
+       FROM effects e JOIN task_attempts t ON t.id = e.run_id WHERE t.task_id = $1::uuid ORDER BY e.created_at, e.id`,
+      [taskId],
+    )
+  }
+
+  approvals(taskId: string): Promise<ApprovalRow[]> {
+    return this.#database.query<ApprovalRow>(
+      `SELECT p.id, p.owner_id, p.character_id, p.run_id, p.action_id, p.tool, p.tool_version, p.capability, p.reason, p.arguments_content_id,
+              p.arguments_hash, p.profile_hash, p.policy_version, p.state, p.expires_at, p.decided_by, p.decided_at, p.created_at
+       FROM approvals p JOIN task_attempts t ON t.id = p.run_id WHERE t.task_id = $1::uuid ORDER BY p.created_at, p.id`,
+      [taskId],
+    )
+  }
+
+  async isInHand(effectId: string, { holder, alone }: { holder: string; alone: boolean }): Promise<boolean> {
+    const rows = await this.#database.query(
+      `SELECT 1 FROM effects WHERE id = $1::uuid AND claim_holder <> $2 AND NOT $3::boolean AND claim_until > clock_timestamp()`,
+      [effectId, holder, alone],
+    )
+    return rows.length > 0
+  }
+
+  async park(attemptId: string, reason: string): Promise<void> {
+    await this.#database.execute(
+      `UPDATE runs SET state = 'suspended', reason = $2, queue_expires_at = NULL
+       WHERE id = $1::uuid AND kind = 'delegated' AND state IN ('queued', 'suspended')`,
+      [attemptId, reason],
+    )
+  }
+
+  async claimAttempt(attemptId: string, { holder, alone }: { holder: string; alone: boolean }): Promise<{ fence: number } | null> {
+    return this.#first<{ fence: number }>(
+      `UPDATE runs SET state = 'suspended', fence = fence + 1, holder = $2,
+              lease_until = clock_timestamp() + interval '${LEASE_SECONDS} seconds'
+       WHERE id = $1::uuid AND state IN ('queued', 'suspended')
+         AND (holder IS NULL OR lease_until IS NULL OR lease_until < clock_timestamp() OR ($3::boolean AND holder <> $2))
+       RETURNING fence`,
+      [attemptId, holder, alone],
+    )
+  }
+
+  async releaseAttempt(attemptId: string, fence: number): Promise<void> {
+    await this.#database.execute(
+      `UPDATE runs SET holder = NULL, lease_until = NULL WHERE id = $1::uuid AND fence = $2 AND state IN ('queued', 'suspended')`,
+      [attemptId, fence],
+    )
+  }
+
+  queuedAttempts(limit: number): Promise<AttemptRow[]> {
+    return this.#byRun(`r.state = 'queued'`, limit)
+  }
+
+  strandedAttempts({ holder, alone }: { holder: string; alone: boolean }, limit: number): Promise<AttemptRow[]> {
+    // In this order: sent by nobody who lives; or proposed a while ago, and nothing that is waited for stands before it.
+    return this.#byRun(
+      `t.runtime = 'external' AND r.state = 'suspended' AND (
+         EXISTS (SELECT 1 FROM task_actions a JOIN effects e ON e.id = a.effect_id
+                 WHERE a.attempt_id = t.id AND a.state = 'dispatched'
+                   AND (e.claim_holder IS NULL OR e.claim_until < clock_timestamp() OR ($3::boolean AND e.claim_holder <> $2)))
+         OR (EXISTS (SELECT 1 FROM task_actions a
+                     WHERE a.attempt_id = t.id AND a.state = 'proposed' AND a.created_at < clock_timestamp() - interval '5 seconds')
+             AND NOT EXISTS (SELECT 1 FROM task_actions a WHERE a.attempt_id = t.id AND a.state IN ('waiting', 'dispatched', 'unknown'))))`,
+      limit,
+      [holder, alone],
+    )
+  }
+
+  overtakenAttempts(limit: number): Promise<AttemptRow[]> {
+    return this.#byRun('r.ended_at IS NOT NULL', limit)
+  }
+
+  #byRun(condition: string, limit: number, params: readonly SqlParameter[] = []): Promise<AttemptRow[]> {
+    const named = Object.keys(attemptColumns).map((name) => `t.${name}`)
+    return this.#database.query<AttemptRow>(
+      `SELECT ${named.join(', ')}, t.status, t.ended_at FROM task_attempts t JOIN runs r ON r.id = t.id
+       WHERE t.ended_at IS NULL AND ${condition} ORDER BY t.started_at LIMIT $1`,
+      [limit, ...params],
+    )
+  }
+
+  cancelling(limit: number): Promise<TaskRow[]> {
+    return this.#database.query<TaskRow>(`${tasks} WHERE status = 'cancelling' ORDER BY cancel_requested_at LIMIT $1`, [limit])
+  }
+}
+
+/** A row's value as its column takes it. */
+function parameter(type: string, value: unknown): SqlParameter {
+  if (value === null || value === undefined) return null
+  return type === 'jsonb' ? JSON.stringify(value) : (value as SqlParameter)
+}

@@ -1,0 +1,248 @@
+import type {
+  ActionState,
+  AdmissionFacts,
+  AttemptStatus,
+  CapabilityClass,
+  CapabilityNeeds,
+  CheckResult,
+  Classification,
+  Constraint,
+  PolicyDecisionName,
+  Retention,
+  TaskRisk,
+  TaskRuntime,
+  TaskStatus,
+  Trust,
+} from '#contracts'
+import type { FoldedTask } from '../tasks/fold.ts'
+import type { TaskBudget } from '../tasks/task-budget.ts'
+import type { ApprovalRow } from './approval-store.ts'
+import type { EffectRow } from './effect-ledger.ts'
+
+export type TaskRow = TaskBudget & {
+  id: string
+  owner_id: string
+  character_id: string
+  contract_version: number
+  requested_by: string
+  commit_authority: string
+  instruction_content_id: string
+  acceptance_content_id: string
+  input_refs: readonly string[]
+  trust: Trust
+  risk: TaskRisk
+  needs: CapabilityNeeds
+  tools: readonly string[]
+  classification: Classification
+  retention: Retention
+  max_repairs: number
+  repairs: number
+  status: TaskStatus
+  cancel_requested_at: Date | null
+  created_at: Date
+  ended_at: Date | null
+}
+
+/** What may change of a task. */
+export type TaskChange = Partial<
+  Pick<TaskRow, 'status' | 'spent_micros' | 'reserved_micros' | 'used_actions' | 'repairs' | 'cancel_requested_at' | 'ended_at'>
+>
+
+export type AttemptRow = {
+  id: string
+  owner_id: string
+  task_id: string
+  ordinal: number
+  runtime: TaskRuntime
+  runtime_version: string
+  harness_profile: string
+  workspace_ref: string | null
+  policy_profile: string
+  diagnostics_content_id: string | null
+  /** Held for a loop's attempt as long as it lasts. */
+  reserved_micros: number
+  status: AttemptStatus
+  started_at: Date
+  ended_at: Date | null
+}
+
+export type ActionRow = {
+  id: string
+  owner_id: string
+  task_id: string
+  attempt_id: string
+  ordinal: number
+  actor: 'owner' | 'agent' | 'verifier'
+  tool: string
+  resource: string
+  idempotency_key: string
+  arguments_content_id: string
+  arguments_hash: string
+  cost_micros: number | null
+  trust: Trust
+  independent: boolean
+  side_effect_class: CapabilityClass | null
+  state: ActionState
+  reason: string | null
+  effect_id: string | null
+  approval_id: string | null
+  reserved_micros: number
+  charged_micros: number | null
+  created_at: Date
+  settled_at: Date | null
+}
+
+export type NewAction = Omit<
+  ActionRow,
+  'side_effect_class' | 'state' | 'reason' | 'effect_id' | 'approval_id' | 'reserved_micros' | 'charged_micros' | 'settled_at'
+>
+
+export type ActionChange = Pick<ActionRow, 'state'> &
+  Partial<
+    Pick<ActionRow, 'reason' | 'side_effect_class' | 'effect_id' | 'approval_id' | 'reserved_micros' | 'charged_micros' | 'settled_at'>
+  >
+
+export type DecisionRow = {
+  id: string
+  owner_id: string
+  action_id: string
+  decision: PolicyDecisionName
+  constraints: readonly Constraint[]
+  policy_version: number
+  reason_code: string
+  approval_request_id: string | null
+  facts: AdmissionFacts
+  at: Date
+}
+
+export type ObservationRow = {
+  id: string
+  owner_id: string
+  action_id: string
+  status: ActionState
+  content_id: string | null
+  artifact_refs: readonly string[]
+  diagnostics: string | null
+  environment_revision: string | null
+  trust: Trust
+  at: Date
+}
+
+export type ArtifactRow = {
+  id: string
+  owner_id: string
+  task_id: string
+  attempt_id: string
+  candidate_id: string
+  ordinal: number
+  content_id: string
+  hash: string
+  media_type: 'text/plain' | 'text/markdown' | 'application/json'
+  producer: TaskRuntime
+  classification: Classification
+  retention_policy: Retention
+  input_refs: readonly string[]
+  trust: Trust
+  created_at: Date
+}
+
+export type AttemptCheckpointRow = {
+  id: string
+  owner_id: string
+  attempt_id: string
+  state_version: number
+  event_offset: number
+  workspace_ref: string | null
+  pending_effect_ids: readonly string[]
+  context_projection_ref: string | null
+  state: FoldedTask
+  at: Date
+}
+
+export type VerificationRow = {
+  id: string
+  owner_id: string
+  task_id: string
+  attempt_id: string
+  candidate_id: string
+  contract_version: number
+  verifier_version: number
+  checks: readonly CheckResult[]
+  status: 'passed' | 'failed'
+  evidence_refs: readonly string[]
+  environment_ref: string
+  at: Date
+}
+
+export type EvidenceRow = {
+  task_id: string
+  owner_id: string
+  verification_id: string
+  committed_by: string
+  content_id: string
+  digest: string
+  at: Date
+}
+
+/** Delegated work, row by row; whoever changes anything of a task holds its row (`003…` §1, §4). */
+export interface TaskStore {
+  insertTask(
+    task: Omit<TaskRow, 'spent_micros' | 'reserved_micros' | 'used_actions' | 'repairs' | 'status' | 'cancel_requested_at' | 'ended_at'>,
+  ): Promise<void>
+  find(ownerId: string, taskId: string): Promise<TaskRow | null>
+  /** With the row locked until the unit of work ends. */
+  lock(taskId: string): Promise<TaskRow | null>
+  list(
+    ownerId: string,
+    options: { status: TaskStatus | null; before: { createdAt: Date; id: string } | null; limit: number },
+  ): Promise<TaskRow[]>
+  change(taskId: string, change: TaskChange): Promise<void>
+
+  insertAttempt(attempt: Omit<AttemptRow, 'status' | 'ended_at'>): Promise<void>
+  attempt(attemptId: string): Promise<AttemptRow | null>
+  attempts(taskId: string): Promise<AttemptRow[]>
+  changeAttempt(attemptId: string, change: Pick<AttemptRow, 'status' | 'ended_at'>): Promise<void>
+
+  insertAction(action: NewAction): Promise<void>
+  action(actionId: string): Promise<ActionRow | null>
+  findAction(ownerId: string, actionId: string): Promise<ActionRow | null>
+  /** Whatever this owner has under that key, for that target or within that task. */
+  actionsByKey(ownerId: string, name: { taskId: string; resource: string; key: string }): Promise<ActionRow[]>
+  actions(attemptId: string): Promise<ActionRow[]>
+  actionsOfTask(taskId: string): Promise<ActionRow[]>
+  /** One conditional write; false where the action is no longer in `from` (case E16). */
+  changeAction(actionId: string, from: ActionState, change: ActionChange): Promise<boolean>
+
+  insertDecision(decision: DecisionRow): Promise<void>
+  decisions(taskId: string): Promise<DecisionRow[]>
+  insertObservation(observation: ObservationRow): Promise<void>
+  observations(taskId: string): Promise<ObservationRow[]>
+  insertArtifacts(artifacts: readonly ArtifactRow[]): Promise<void>
+  artifacts(taskId: string): Promise<ArtifactRow[]>
+  insertCheckpoint(checkpoint: AttemptCheckpointRow): Promise<void>
+  latestCheckpoint(attemptId: string): Promise<AttemptCheckpointRow | null>
+  checkpoints(taskId: string): Promise<AttemptCheckpointRow[]>
+  insertVerification(verification: VerificationRow): Promise<void>
+  verifications(taskId: string): Promise<VerificationRow[]>
+  insertEvidence(evidence: EvidenceRow): Promise<void>
+  evidence(taskId: string): Promise<EvidenceRow | null>
+
+  effects(taskId: string): Promise<EffectRow[]>
+  approvals(taskId: string): Promise<ApprovalRow[]>
+  /** Whether a process that lives has an effect in hand; on the light tier none lives but this one (decision 4). */
+  isInHand(effectId: string, process: { holder: string; alone: boolean }): Promise<boolean>
+
+  /** An attempt that others drive waits, with what it waits for. */
+  park(attemptId: string, reason: string): Promise<void>
+  /** Becomes the only one to look after an attempt that others drive; null while somebody else is (`003…` §4). */
+  claimAttempt(attemptId: string, process: { holder: string; alone: boolean }): Promise<{ fence: number } | null>
+  releaseAttempt(attemptId: string, fence: number): Promise<void>
+  /** Attempts whose run waits to be taken up, oldest first. */
+  queuedAttempts(limit: number): Promise<AttemptRow[]>
+  /** Attempts that others drive, with something under way that no living process has in hand. */
+  strandedAttempts(process: { holder: string; alone: boolean }, limit: number): Promise<AttemptRow[]>
+  /** Live attempts whose run is over. */
+  overtakenAttempts(limit: number): Promise<AttemptRow[]>
+  /** Tasks that are being cancelled. */
+  cancelling(limit: number): Promise<TaskRow[]>
+}
