@@ -1,3 +1,4 @@
+export * from './abi.ts'
 export * from './anchors.ts'
 export * from './bundles.ts'
 export * from './enums.ts'
