@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import type { Browser, Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
-import type { GrantView, TreeView } from '#contracts'
+import type { GrantView, PathView, TreeView } from '#contracts'
 import { testIds } from '../../apps/web/src/test-ids.ts'
 import { accessibilityFaults } from '../support/accessibility.ts'
 import { launchBrowser } from '../support/browser.ts'
@@ -120,6 +120,10 @@ it('refused it does not happen, and the answer says so', async () => {
   world.upstream.script(sends('{"text":"again"}'), answer('As you wish.'))
   await say('And once more.')
   await question().waitFor()
+  const problem = { type: '', title: '', status: 409, code: 'conflict', detail: '', action: '', trace_id: '' }
+  await page.route('**/v1/approvals/*/decision', (route) => route.fulfill({ status: 409, json: problem }), { times: 1 })
+  await byId(testIds.allow).click()
+  expect(await question().getByTestId(testIds.problem).innerText()).toContain('Nothing was allowed')
   await byId(testIds.refuse).click()
   await quiet()
   expect(tool('mail.send').happened).toHaveLength(1)
@@ -166,7 +170,22 @@ it('what only reads goes by itself and shows what it brought as letters', async 
   const line = answers().last().getByTestId(testIds.actionLine)
   await line.locator('summary').click()
   await soon(() => line.getByTestId(testIds.observation).innerText()).toBe('# Not a heading <img src=x onerror=alert(1)>')
+  await soon(() => line.getByTestId(testIds.actionArguments).innerText()).toBe('{\n  "text": "door"\n}')
   expect(await line.innerText()).toMatch(/evil\.example.*untrusted/s)
+})
+
+it('an answer that ended while the path was being read is there all the same', async () => {
+  await page.route(
+    `**/v1/trees/${tree.id}/path*`,
+    async (route) => {
+      const response = await route.fetch()
+      const path = (await response.json()) as PathView
+      await route.fulfill({ response, json: { ...path, nodes: path.nodes.slice(0, -1), live_run_id: null } })
+    },
+    { times: 1 },
+  )
+  await page.reload()
+  await soon(() => answers().last().innerText()).toContain('The third door.')
 })
 
 it('a character is given a tool on its page; another’s change in between is shown before it is overwritten', async () => {

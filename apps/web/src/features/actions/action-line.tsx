@@ -1,9 +1,12 @@
 import { useState } from 'react'
+import { runApi } from '../../api/endpoints.ts'
 import { ProblemNote } from '../../parts/problem-note.tsx'
 import { Badge, Loading } from '../../parts/small.tsx'
+import { useResource } from '../../store/resource.ts'
 import { testIds } from '../../test-ids.ts'
 import { useFormat, useWords } from '../../words/words.ts'
 import type { Action } from './action-parts.ts'
+import { calledWith } from './action-parts.ts'
 import { useApproval, useRunActions } from './data.ts'
 import { readObservation } from './observation.ts'
 import { reasonText } from './reason-text.ts'
@@ -11,18 +14,20 @@ import { Arguments, UntrustedText } from './untrusted-text.tsx'
 
 const signs = { done: '✓', failed: '✗', denied: '⊘', unknown: '?', working: '…', open: '·' }
 
+/** What there is to say of an action without an outcome. */
+export type WithoutOutcome = 'working' | 'unknown' | 'open'
+
 type LineProps = {
   action: Action
-  /** It may be under way this moment. */
-  working?: boolean
+  without?: WithoutOutcome
   children: () => React.ReactNode
 }
 
 /** One action inside an answer: what was used and what came of it, on one line; opens to the rest. */
-function Line({ action, working = false, children }: LineProps) {
+function Line({ action, without = 'open', children }: LineProps) {
   const words = useWords().actions
   const [open, setOpen] = useState(false)
-  const outcome = action.status ?? (working ? 'working' : 'open')
+  const outcome = action.status ?? without
   const reason = action.reason === null || action.status === 'done' ? null : reasonText(words, action.reason)
   return (
     <details
@@ -46,14 +51,19 @@ function Line({ action, working = false, children }: LineProps) {
 /** An action of an answer in the making: the stream has told all that there is. */
 export function LiveActionLine({
   action,
-  working,
+  without,
 }: {
   action: Action & { approvalId: string | null; observation: string | null }
-  working: boolean
+  without: WithoutOutcome
 }) {
+  const words = useWords().actions
   return (
-    <Line action={action} working={working}>
-      {() => <Details action={action} approvalId={action.approvalId} observation={action.observation} />}
+    <Line action={action} without={without}>
+      {() => (
+        <Details action={action} observation={action.observation}>
+          {action.approvalId === null ? <p className="faint">{words.argumentsLater}</p> : <AskedArguments id={action.approvalId} />}
+        </Details>
+      )}
     </Line>
   )
 }
@@ -67,18 +77,35 @@ function ReadBack({ action, runId }: { action: Action; runId: string | null }) {
   const actions = useRunActions(runId)
   if (runId !== null && actions.data === undefined)
     return actions.problem === null ? <Loading /> : <ProblemNote problem={actions.problem} onRetry={actions.reload} />
-  const found = actions.data?.get(action.actionId)
-  return <Details action={action} approvalId={found?.approvalId ?? null} observation={found?.observation ?? null} />
+  const found = actions.data?.get(action.actionId) ?? { observation: null, approvalId: null }
+  return (
+    <Details action={action} observation={found.observation}>
+      {found.approvalId !== null ? (
+        <AskedArguments id={found.approvalId} />
+      ) : (
+        runId !== null && <RecordedArguments runId={runId} actionId={action.actionId} />
+      )}
+    </Details>
+  )
 }
 
-function Details({ action, approvalId, observation }: { action: Action; approvalId: string | null; observation: string | null }) {
-  const words = useWords().actions
+function Details({ action, observation, children }: { action: Action; observation: string | null; children: React.ReactNode }) {
   return (
     <>
-      {approvalId === null ? <p className="faint">{words.argumentsNotHere}</p> : <AskedArguments id={approvalId} />}
+      {children}
       {action.status !== null && <ObservationView text={observation} />}
     </>
   )
+}
+
+/** Nobody was asked about it: what it was called with stands in the request that came after it. */
+function RecordedArguments({ runId, actionId }: { runId: string; actionId: string }) {
+  const words = useWords().actions
+  const explanation = useResource(`explanation:${runId}:last`, () => runApi.explanation(runId))
+  if (explanation.data === undefined)
+    return explanation.problem === null ? <Loading /> : <ProblemNote problem={explanation.problem} onRetry={explanation.reload} />
+  const found = calledWith(explanation.data.entities, actionId)
+  return found === null ? <p className="faint">{words.argumentsNotHere}</p> : <Arguments text={found} />
 }
 
 function AskedArguments({ id }: { id: string }) {

@@ -1,6 +1,6 @@
 import type { NodePart } from '#contracts'
 import { describe, expect, it } from 'vitest'
-import { shownParts } from './action-parts.ts'
+import { calledWith, shownParts } from './action-parts.ts'
 import { readObservation } from './observation.ts'
 
 const call = (id: string, tool: string): NodePart => ({
@@ -39,6 +39,25 @@ describe('shownParts', () => {
     expect(shownParts([result('1', 'x', 'blessed')])).toMatchObject([{ action: { status: null } }])
     const broken: NodePart = { kind: 'tool_call', text: 'no json' }
     expect(shownParts([broken, broken])).toHaveLength(2)
+  })
+})
+
+describe('calledWith', () => {
+  const called = (id: string, text: string) => ({
+    text: JSON.stringify({ role: 'assistant', content: null, tool_calls: [{ id, function: { name: 'x', arguments: text } }] }),
+  })
+
+  it('finds the arguments in the message that called it, and in no other', () => {
+    const entities = [
+      { text: null },
+      { text: 'b is mentioned here' },
+      called('a', '{"n":1}'),
+      { text: '{"tool_call_id":"b"}' },
+      called('b', '{"n":2}'),
+    ]
+    expect(calledWith(entities, 'b')).toBe('{"n":2}')
+    expect(calledWith(entities, 'c')).toBeNull()
+    expect(calledWith([{ text: '{"tool_calls":[null,{"id":"a"}],"a":1}' }], 'a')).toBeNull()
   })
 })
 

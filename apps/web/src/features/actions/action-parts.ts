@@ -1,4 +1,4 @@
-import type { NodePart } from '#contracts'
+import type { Explanation, NodePart } from '#contracts'
 import { readObject } from './observation.ts'
 
 /** What became of an action; null: nothing was said of it (yet). */
@@ -37,4 +37,17 @@ function actionOf(text: string): Action {
     status: statuses.includes(read.status) ? (read.status as ActionStatus) : null,
     reason: typeof read.reason === 'string' ? read.reason : null,
   }
+}
+
+/** What an action was called with, where an explanation shows the message that called it; null where it does not. */
+export function calledWith(entities: readonly Pick<Explanation['entities'][number], 'text'>[], actionId: string): string | null {
+  for (const { text } of entities) {
+    if (text === null || !text.includes(actionId)) continue
+    const calls = readObject(text)?.tool_calls
+    if (!Array.isArray(calls)) continue
+    for (const call of calls as { id?: unknown; function?: { arguments?: unknown } }[]) {
+      if (call?.id === actionId && typeof call.function?.arguments === 'string') return call.function.arguments
+    }
+  }
+  return null
 }

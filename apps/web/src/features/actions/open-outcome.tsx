@@ -36,7 +36,7 @@ export function OpenOutcome({ effect, children }: { effect: EffectView; children
       <p>{words.unknownText}</p>
       <ActionFacts tool={effect.tool} capability={effect.capability} />
       <p className="faint">
-        {words.unknownLine(format.relative(effect.created_at))} {effect.code !== null && reasonText(words, effect.code)}
+        {words.unknownLine(format.moment(effect.created_at))} {effect.code !== null && reasonText(words, effect.code)}
       </p>
       <Arguments text={effect.arguments} />
       {problem !== null && <ProblemNote problem={problem} />}

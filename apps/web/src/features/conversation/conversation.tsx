@@ -99,6 +99,7 @@ export function Conversation({ treeId, nodeId }: { treeId: string; nodeId: strin
           before={path.before}
           loadingEarlier={handle.loadingEarlier}
           onEarlier={handle.loadEarlier}
+          onStale={handle.reloadEnd}
           live={isElsewhere ? null : live}
           liveSiblings={liveSiblings}
           waitingSteers={answer.waitingSteers}

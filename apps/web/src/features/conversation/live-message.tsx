@@ -2,10 +2,11 @@ import { useEffect, useRef, useState } from 'react'
 import { PartialMark } from '../../parts/small.tsx'
 import { testIds } from '../../test-ids.ts'
 import { useWords } from '../../words/words.ts'
+import type { WithoutOutcome } from '../actions/action-line.tsx'
 import { LiveActionLine } from '../actions/action-line.tsx'
 import { QuestionById } from '../actions/question.tsx'
 import { GrowingMarkdown } from '../markdown/message-markdown.tsx'
-import type { LivePart } from './live-state.ts'
+import type { LivePart, LiveState } from './live-state.ts'
 import { askedActions, spokenText } from './live-state.ts'
 import { Reasoning, SteerLine } from './message-body.tsx'
 import { SuspendedPart } from './suspended-part.tsx'
@@ -58,7 +59,7 @@ export function LiveMessage({
             key={index}
             part={part}
             isLast={index === state.parts.length - 1 && state.phase === 'running'}
-            isRunning={state.phase === 'running'}
+            without={withoutOutcome(state)}
             isAsked={part.kind === 'action' && asked.includes(part)}
             speaker={speaker}
           />
@@ -73,16 +74,22 @@ export function LiveMessage({
   )
 }
 
+/** An action of which nothing came yet is under way while the run goes on; where the run waits for the truth about it, nobody knows. */
+function withoutOutcome({ phase, waitsFor }: LiveState): WithoutOutcome {
+  if (phase === 'suspended') return waitsFor === 'reconcile_required' || waitsFor === 'waiting_for_effect' ? 'unknown' : 'open'
+  return phase === 'ended' ? 'open' : 'working'
+}
+
 function LivePartView({
   part,
   isLast,
-  isRunning,
+  without,
   isAsked,
   speaker,
 }: {
   part: LivePart
   isLast: boolean
-  isRunning: boolean
+  without: WithoutOutcome
   isAsked: boolean
   speaker: string
 }) {
@@ -98,7 +105,7 @@ function LivePartView({
       return isAsked && part.approvalId !== null ? (
         <QuestionById id={part.approvalId} name={speaker} />
       ) : (
-        <LiveActionLine action={part} working={isRunning} />
+        <LiveActionLine action={part} without={without} />
       )
   }
 }

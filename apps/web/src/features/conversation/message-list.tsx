@@ -1,4 +1,4 @@
-import { useEffect, useRef } from 'react'
+import { useEffect, useEffectEvent, useRef } from 'react'
 import type { RefObject } from 'react'
 import type { NodeView, RunView, TreeView } from '#contracts'
 import { request } from '../../api/client.ts'
@@ -25,6 +25,8 @@ type MessageListProps = {
   before: string | null
   loadingEarlier: boolean
   onEarlier: () => Promise<void>
+  /** The end of the path is older than what is known of its run: it is read again. */
+  onStale: () => Promise<void>
   live: LiveRun | null
   /** How many answers the question has that is being answered again. */
   liveSiblings: number
@@ -68,7 +70,9 @@ export function MessageList(props: MessageListProps) {
       {live !== null && live.state.phase !== 'queued' && (
         <LiveMessage live={live} speaker={characterName} waiting={props.waitingSteers} siblings={props.liveSiblings} />
       )}
-      {live === null && last?.kind === 'question' && <Unanswered tree={tree} question={last} onAgain={() => commands.regenerate(last)} />}
+      {live === null && last?.kind === 'question' && (
+        <Unanswered tree={tree} question={last} onAgain={() => commands.regenerate(last)} onStale={props.onStale} />
+      )}
     </div>
   )
 }
@@ -112,10 +116,26 @@ function Earlier({ loading, onEarlier }: { loading: boolean; onEarlier: () => Pr
 }
 
 /** A question whose run ended before a word was kept: says why, and offers to ask again. */
-function Unanswered({ tree, question, onAgain }: { tree: TreeView; question: NodeView; onAgain: () => void }) {
+function Unanswered({
+  tree,
+  question,
+  onAgain,
+  onStale,
+}: {
+  tree: TreeView
+  question: NodeView
+  onAgain: () => void
+  onStale: () => Promise<void>
+}) {
   const words = useWords()
   const runs = useResource(`runs:of:${tree.id}`, () => request<Page<RunView>>('/v1/runs', { query: { tree_id: tree.id, limit: 20 } }))
   const run = runs.data?.items.find((candidate) => candidate.question_id === question.id)
+  // A run that ended while the path was being read stands in neither as living nor with its answer.
+  const endedId = run?.ended_at == null ? null : run.id
+  const readAgain = useEffectEvent(() => void onStale())
+  useEffect(() => {
+    if (endedId !== null) readAgain()
+  }, [endedId])
   const reason = run === undefined ? null : endingText(words, run.state, run.reason)
   if (run !== undefined && (run.state === 'running' || run.state === 'queued' || run.state === 'suspended')) return null
   return (
