@@ -2,6 +2,7 @@ import { memo, useMemo } from 'react'
 import Markdown from 'react-markdown'
 import type { Components } from 'react-markdown'
 import { sourceSpans } from './source-spans.ts'
+import { mayHaveTables, tables } from './tables.ts'
 
 /** Only addresses that leave this page openly; a relative one would point into our own server. */
 const allowedAddress = /^(https?:|mailto:)/i
@@ -26,6 +27,12 @@ const components: Components = {
       {children}
     </pre>
   ),
+  // Scrolls where it is wide, so it must be reachable by keyboard.
+  table: ({ children }) => (
+    <div tabIndex={0} className="md-table">
+      <table>{children}</table>
+    </div>
+  ),
 }
 
 function OutLink({ href, children }: { href: string; children: React.ReactNode }) {
@@ -39,8 +46,9 @@ function OutLink({ href, children }: { href: string; children: React.ReactNode }
 /** Untrusted text as Markdown: raw HTML is shown as the letters it is written in, never as markup. */
 export const MarkdownText = memo(function MarkdownText({ text, base }: { text: string; base: number | null }) {
   const plugins = useMemo(() => [sourceSpans(base)], [base])
+  const remark = useMemo(() => (mayHaveTables(text) ? [tables] : []), [text])
   return (
-    <Markdown rehypePlugins={plugins} components={components}>
+    <Markdown remarkPlugins={remark} rehypePlugins={plugins} components={components}>
       {text}
     </Markdown>
   )
