@@ -5,10 +5,13 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { AnchorBody, SignedAnchor } from '#contracts'
 import type { RunAccepted, VerifyReport } from '#contracts'
+import { systemScheduler } from '#infra/system/clock'
+import type { Scheduler } from '#kernel/ports/clock'
 import { headLeaf } from '#kernel/record/anchor'
 import { canonicalJson } from '#kernel/record/canonical-json'
 import { chainHash, sha256Hex } from '#kernel/record/chain'
 import { MerkleRoot } from '#kernel/record/merkle'
+import { FIRST_ANCHOR_MS } from '../../apps/bff/composition/keep-anchors.ts'
 import { recorded } from '../support/plant.ts'
 import { askAndHear, call, newTree } from '../support/story.ts'
 import { startTestSystem } from '../support/system.ts'
@@ -22,7 +25,11 @@ let told: RunAccepted
 const made: SignedAnchor[] = []
 
 beforeAll(async () => {
-  lingtai = await startTestSystem()
+  // Anchors are made when these tests say so, and not beside them.
+  const scheduler: Scheduler = {
+    after: (milliseconds, callback) => (milliseconds === FIRST_ANCHOR_MS ? () => undefined : systemScheduler.after(milliseconds, callback)),
+  }
+  lingtai = await startTestSystem({ overrides: { scheduler } })
   for (let count = 0; count < 3; count++) {
     told = (await askAndHear(lingtai, (await newTree(lingtai)).id, `What is ${count}?`)).accepted
     await anchor()

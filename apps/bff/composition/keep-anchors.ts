@@ -3,7 +3,8 @@ import type { AnchorService } from '#domains/record/anchor.service'
 import type { Foundation } from './foundation.ts'
 import type { BackgroundWork } from './lifecycle.ts'
 
-const FIRST_MS = 15_000
+/** How long after the start the first round is. */
+export const FIRST_ANCHOR_MS = 15_000
 const EVERY_MS = 300_000
 
 /**
@@ -40,7 +41,7 @@ export function keepAnchors({
           running = round().finally(() => plan(EVERY_MS))
         })
       }
-      plan(FIRST_MS)
+      plan(FIRST_ANCHOR_MS)
       return Promise.resolve(async () => {
         await running
         cancel()
