@@ -46,7 +46,7 @@ function OutLink({ href, children }: { href: string; children: React.ReactNode }
 /** Untrusted text as Markdown: raw HTML is shown as the letters it is written in, never as markup. */
 export const MarkdownText = memo(function MarkdownText({ text, base }: { text: string; base: number | null }) {
   const plugins = useMemo(() => [sourceSpans(base)], [base])
-  const remark = useMemo(() => (mayHaveTables(text) ? [tables] : []), [text])
+  const remark = useMemo(() => (mayHaveTables(text) ? tables : []), [text])
   return (
     <Markdown remarkPlugins={remark} rehypePlugins={plugins} components={components}>
       {text}

@@ -3,14 +3,16 @@ import { gfmTable } from 'micromark-extension-gfm-table'
 
 type Extensions = { micromarkExtensions?: unknown[]; fromMarkdownExtensions?: unknown[] }
 
-/** Teaches Markdown tables: a remark plugin. */
-export function tables(this: { data(): object }): void {
+function teachTables(this: { data(): object }): void {
   // The parser keeps its extensions under these names.
   const data = this.data() as Extensions
   const { micromarkExtensions = [], fromMarkdownExtensions = [] } = data
   data.micromarkExtensions = [...micromarkExtensions, gfmTable()]
   data.fromMarkdownExtensions = [...fromMarkdownExtensions, gfmTableFromMarkdown()]
 }
+
+/** Remark plugins for a text with tables. */
+export const tables = [teachTables]
 
 const mostCells = 50_000
 
