@@ -255,7 +255,7 @@ const definitions = {
     }),
   },
   /** A command that causes no other event: taken in, and what it brought. */
-  'command.accepted': { version: 1, visibility: 'internal', stream: 'run', payload: z.object({ tag: Slug, command_id: Id }) },
+  'command.accepted': { version: 1, visibility: 'internal', stream: 'run', payload: z.object({ tag: Slug, command_id: Id.nullable() }) },
   // tree stream
   'tree.created': {
     version: 1,

@@ -118,8 +118,9 @@ describe('bad input, generated from the document', () => {
           expectRefused(answer, [400], `${name} without ${required}`)
           expect(Problem.parse(answer.json()).errors?.map((error) => error.path)).toContain(required)
         }
-        for (const [property, { type }] of Object.entries(schema.properties ?? {})) {
-          for (const value of [{}, [{}], null, type === 'string' ? 17 : 'x', 'nul\0']) {
+        for (const [property, { type, anyOf }] of Object.entries(schema.properties ?? {})) {
+          const mayBeNull = Array.isArray(anyOf) && anyOf.some((option) => (option as { type?: string }).type === 'null')
+          for (const value of [{}, [{}], ...(mayBeNull ? [] : [null]), type === 'string' ? 17 : 'x', 'nul\0']) {
             expectRefused(
               await send(call, { body: { ...fitting, [property]: value } }),
               [400],

@@ -8,6 +8,8 @@ import { RowCountError } from './tree.repository.ts'
 
 const columns = `r.id, r.owner_id, r.kind, r.seated, r.character_id, r.tree_id, r.question_id, r.candidate_id, r.state, r.reason, r.ticket,
   r.queue_expires_at, r.fence, r.holder, r.persona_version_id, r.profile_version_id, r.trace_id, r.settings, r.requested_at, r.started_at, r.ended_at`
+/** How often a run that waits for its effect is looked at, ever more seldom; then it waits for a person. */
+const LOOKS_MAX = 40
 const lease = `clock_timestamp() + interval '${LEASE_SECONDS} seconds'`
 
 /** Runs in Postgres: seat, queue, fence, lease and commands (decisions 16, 22, 23). */
@@ -272,7 +274,11 @@ export class RunRepository implements RunStore {
 
   async waitingForEffect(limit: number): Promise<RunRow[]> {
     return this.#database.query<RunRow>(
-      `SELECT ${columns} FROM runs r WHERE r.state = 'suspended' AND r.reason = 'waiting_for_effect' ORDER BY r.started_at LIMIT $1`,
+      `SELECT ${columns} FROM runs r
+       JOIN LATERAL (SELECT count(*)::int AS stops, max(c.created_at) AS last FROM checkpoints c WHERE c.run_id = r.id) c ON true
+       WHERE r.state = 'suspended' AND r.reason = 'waiting_for_effect' AND c.stops <= ${LOOKS_MAX}
+         AND c.last <= clock_timestamp() - interval '1 second' * least(power(2, c.stops - 1), 600)
+       ORDER BY r.started_at LIMIT $1`,
       [limit],
     )
   }

@@ -101,7 +101,8 @@ export type RunCommand =
   | { tag: 'cancel'; settled_tokens: number }
   | { tag: 'limit_reached'; which: BudgetAxis; limit: number; needed: number; settled_tokens: number }
   | { tag: 'fail'; code: FailCode }
-  | { tag: 'drain'; settled_tokens: number }
+  /** The process leaves: what can be handed over is, the rest ends. */
+  | { tag: 'drain'; settled_tokens: number; checkpoint_id: string }
   /** Found by whoever took the run over: its owner is gone (M7, case Q7). */
   | { tag: 'lease_expired'; settled_tokens: number }
   | { tag: 'queue_expired' }

@@ -43,7 +43,7 @@ function apply(state: Recovering, record: EventRecord): Recovering {
     case 'command.accepted': {
       const { command_id } = record.payload as EventPayload<'command.accepted'>
       const [content] = record.content_digests
-      const steer = content ? [{ command_id, content_id: content.content_id, digest: content.digest }] : []
+      const steer = content && command_id !== null ? [{ command_id, content_id: content.content_id, digest: content.digest }] : []
       return { ...state, steers: [...state.steers, ...steer] }
     }
     case 'steer.received': {

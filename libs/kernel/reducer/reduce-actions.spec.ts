@@ -231,6 +231,24 @@ describe('acting', () => {
     expect(end.actions.some(({ type }) => type === 'assess_call')).toBe(false)
   })
 
+  it('hands over what no word is coming in for: after the action that is out, or before the request', () => {
+    const drain: RunCommand = { tag: 'drain', settled_tokens: 0, checkpoint_id: id(990) }
+    const out = play([start, projected, proposing(1, 2), assessed(1), drain])
+    expect(out.actions.at(-1)?.type).toBe('abort_effect')
+    const left = reduce(out.state, settled(1))
+    expect(left.state).toMatchObject({
+      phase: 'suspended',
+      waits_for: { reason: 'waiting_for_effect', checkpoint_id: id(990) },
+      ending: null,
+    })
+    expect(reduce(left.state, resume).actions.at(-1)).toEqual({ type: 'assess_call', action_id: id(102) })
+    const early = play([start, drain])
+    expect(early.state.phase).toBe('suspended')
+    expect(reduce(early.state, resume).actions.at(-1)).toEqual({ type: 'project_context', turn: 1 })
+    const spoken = play([start, projected, drain])
+    expect(spoken.events.at(-1)).toMatchObject({ type: 'run.interrupted', payload: { reason: 'drained' } })
+  })
+
   it('an owner that is gone leaves an unknown behind, from its record too', () => {
     const out = play([start, projected, proposing(1), assessed(1)])
     const records = out.events.map(
@@ -245,7 +263,11 @@ describe('acting', () => {
   })
 
   const anyCommand = fc.oneof(
-    fc.constantFrom<RunCommand>(start, projected, proposing(1, 2), proposing(3), resume, cancel, { tag: 'drain', settled_tokens: 0 }),
+    fc.constantFrom<RunCommand>(start, projected, proposing(1, 2), proposing(3), resume, cancel, {
+      tag: 'drain',
+      settled_tokens: 0,
+      checkpoint_id: id(990),
+    }),
     fc.constantFrom<RunCommand>(
       { tag: 'fail', code: 'harness_error' },
       { tag: 'lease_expired', settled_tokens: 0 },

@@ -39,10 +39,19 @@ function goOn(state: RunLoopState, first: RunEvent[]): Reduction {
   return nextTurn(state, first)
 }
 
+/** Where nothing is out, another process takes the run on from a checkpoint; null where words are coming in, which nobody can take over. */
+export function handOver(state: RunLoopState, checkpointId: string): Reduction | null {
+  if (state.phase !== 'acting' && state.phase !== 'projecting' && state.phase !== 'retrying') return null
+  return suspend({ ...state, effect: null }, { reason: 'waiting_for_effect', checkpointId, first: [], approval: null })
+}
+
 /** Somebody wanted the run to end while an action was out: it ends now that nothing is. */
 function endAsMeant(state: RunLoopState, first: RunEvent[]): Reduction {
   if (state.ending === null) return unchanged(state)
-  const { reason, which, limit, needed } = state.ending
+  const { reason, which, limit, needed, checkpoint_id: checkpointId } = state.ending
+  if (checkpointId !== null) {
+    return suspend({ ...state, ending: null }, { reason: 'waiting_for_effect', checkpointId, first, approval: null })
+  }
   if (which !== null) return exhausted(state, { which, limit, needed, first })
   return interrupt(state, { reason, first })
 }
@@ -281,6 +290,16 @@ export function resume(state: RunLoopState, command: Extract<RunCommand, { tag: 
   const acting: RunLoopState = { ...state, phase: 'acting', waits_for: null }
   if (state.waits_for.reason === 'waiting_for_approval') return goOn(acting, [resumed])
   const out = acting.calls.find(({ phase }) => phase === 'dispatched')
+  if (acting.calls.length === 0) {
+    // Handed over before the turn's request was sent.
+    return {
+      state: { ...acting, phase: 'projecting', tries: 0 },
+      actions: [
+        { type: 'record', events: [resumed] },
+        { type: 'project_context', turn: acting.turn },
+      ],
+    }
+  }
   if (!out || out.effect_id === null) return goOn(acting, [resumed])
   const { effect_id, action_id, constraints } = out
   // What was never sent is tried again; what was sent is only asked after.
@@ -307,10 +326,14 @@ export function reconcileEffect(state: RunLoopState, command: Extract<RunCommand
 }
 
 /** An end that was asked for while an action is out: it waits for what becomes of that, since nobody can call it back. */
-export function endAfterAction(state: RunLoopState, ending: NonNullable<RunLoopState['ending']>): Reduction | null {
+export function endAfterAction(state: RunLoopState, tag: RunCommand['tag'], ending: NonNullable<RunLoopState['ending']>): Reduction | null {
   const isOut = state.phase === 'acting' && state.calls.some(({ phase }) => phase === 'dispatched')
   if (!isOut) return null
-  return { state: { ...state, ending: state.ending ?? ending }, actions: [{ type: 'abort_effect' }] }
+  const accepted: RunEvent = { type: 'command.accepted', payload: { tag, command_id: null } }
+  return {
+    state: { ...state, ending: state.ending ?? ending },
+    actions: [{ type: 'record', events: [accepted] }, { type: 'abort_effect' }],
+  }
 }
 
 /** The end of a run whose owner is gone while an action was out: nobody knows what became of it. */

@@ -212,7 +212,7 @@ describe('the run loop', () => {
       { tag: 'model_failed', code: 'x', provider_code: null, status: 500, retry_in_ms: 1, rebuild: false },
       { tag: 'model_failed', code: 'x', provider_code: null, status: 400, retry_in_ms: 0, rebuild: true },
       { tag: 'retry_due', effect_id: id(301), model: 'test' },
-      { tag: 'drain', settled_tokens: 0 },
+      { tag: 'drain', settled_tokens: 0, checkpoint_id: id(990) },
       { tag: 'lease_expired', settled_tokens: 0 },
     ),
     fc.integer({ min: 1, max: 4 }).map(segments),

@@ -1,7 +1,7 @@
 import type { PlacedSegment, RunEvent } from './actions.ts'
 import type { RunCommand } from './commands.ts'
 import { REDUCER_VERSION } from './state.ts'
-import { abandonAction, beginActing, endAfterAction, judgeCall, reconcileEffect, resume, settleEffect } from './reduce-actions.ts'
+import { abandonAction, beginActing, endAfterAction, handOver, judgeCall, reconcileEffect, resume, settleEffect } from './reduce-actions.ts'
 import type { RunLoopState } from './state.ts'
 import { endOf, exhausted, fail, interrupt, nextTurn, startTurn, steerEvent, unchanged } from './transitions.ts'
 import type { Reduction } from './transitions.ts'
@@ -49,20 +49,21 @@ export function reduce(state: RunLoopState, command: RunCommand): Reduction {
       return resume(state, command)
     case 'cancel':
       return (
-        endAfterAction(state, { reason: 'cancelled', which: null, limit: 0, needed: 0 }) ??
+        endAfterAction(state, command.tag, { reason: 'cancelled', which: null, limit: 0, needed: 0, checkpoint_id: null }) ??
         interrupt(state, { reason: 'cancelled', abort: true, first: unknownEffect(state, 'aborted', null, command.settled_tokens) })
       )
     case 'limit_reached': {
       const { which, limit, needed } = command
       const first = unknownEffect(state, 'aborted', null, command.settled_tokens)
       return (
-        endAfterAction(state, { reason: 'budget_exhausted', which, limit, needed }) ??
+        endAfterAction(state, command.tag, { reason: 'budget_exhausted', which, limit, needed, checkpoint_id: null }) ??
         exhausted(state, { which, limit, needed, first, abort: true })
       )
     }
     case 'drain':
       return (
-        endAfterAction(state, { reason: 'drained', which: null, limit: 0, needed: 0 }) ??
+        endAfterAction(state, command.tag, { reason: 'drained', which: null, limit: 0, needed: 0, checkpoint_id: command.checkpoint_id }) ??
+        handOver(state, command.checkpoint_id) ??
         interrupt(state, { reason: 'drained', abort: true, first: unknownEffect(state, 'aborted', null, command.settled_tokens) })
       )
     case 'lease_expired':

@@ -215,7 +215,7 @@ function commandOf(step: RecordedStep, state: RunLoopState, kindOf: (ordinal: nu
       const [content] = accepted.digests
       return {
         tag: 'steer',
-        command_id: accepted.payload.command_id,
+        command_id: accepted.payload.command_id ?? '',
         content_id: content?.content_id ?? '',
         digest: content?.digest ?? '',
       }
@@ -259,8 +259,9 @@ function commandOf(step: RecordedStep, state: RunLoopState, kindOf: (ordinal: nu
     }
     case 'resume':
       return { tag: 'resume', fence: read.number('fence') }
-    case 'cancel':
     case 'drain':
+      return { tag: 'drain', settled_tokens: read.number('settled_tokens'), checkpoint_id: read.text('checkpoint_id') }
+    case 'cancel':
     case 'lease_expired':
       return { tag: step.tag, settled_tokens: read.number('settled_tokens') }
     case 'limit_reached':

@@ -47,7 +47,7 @@ export type RunLoopState = {
   spent_micros: number
   waits_for: { reason: SuspendReason; checkpoint_id: string } | null
   /** An end that waits for an action that is out. */
-  ending: { reason: InterruptReason; which: BudgetAxis | null; limit: number; needed: number } | null
+  ending: { reason: InterruptReason; which: BudgetAxis | null; limit: number; needed: number; checkpoint_id: string | null } | null
 }
 
 export function initialState(candidateId: string | null): RunLoopState {

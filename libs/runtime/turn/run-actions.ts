@@ -217,13 +217,18 @@ export class RunActions {
       effect,
       contract: found.contract,
       target: found.target,
-      call: { ...this.#effectCall(effectId, call, given, constraints), signal: this.#abort.signal },
+      call: { ...this.#effectCall(effectId, call, given, { constraints, trust: contextTrust }), signal: this.#abort.signal },
       stillAllowed: () => this.#stillAllowed(call, contextTrust),
     })
     return this.#settled(call, effectId, outcome, found.contract)
   }
 
-  #effectCall(effectId: string, call: ToolCall, given: JsonObject, constraints: readonly Constraint[]): Omit<EffectCall, 'signal'> {
+  #effectCall(
+    effectId: string,
+    call: ToolCall,
+    given: JsonObject,
+    { constraints, trust }: { constraints: readonly Constraint[]; trust: Trust },
+  ): Omit<EffectCall, 'signal'> {
     const { id, owner_id: ownerId, character_id: characterId, tree_id: treeId } = this.#run
     return {
       effectId,
@@ -235,6 +240,8 @@ export class RunActions {
       arguments: given,
       idempotencyKey: call.action_id,
       argumentsHash: sha256Hex(canonicalJson(given)),
+      argumentsContentId: call.content_id,
+      trust,
       constraints,
     }
   }
@@ -309,7 +316,10 @@ export class RunActions {
       return { command: { ...command, as: 'failed', by: 'person' }, contents: [] }
     const { found, given } = await this.#facts(call, 'untrusted', null)
     if (!effect || !found || given === null) return { command: { ...command, as: 'unknown', by: 'target' }, contents: [] }
-    const proof = await broker.readBack({ target: found.target, call: this.#effectCall(effectId, call, given, effect.constraints) })
+    const proof = await broker.readBack({
+      target: found.target,
+      call: this.#effectCall(effectId, call, given, { constraints: effect.constraints, trust: 'untrusted' }),
+    })
     if (!proof) return { command: { ...command, as: 'unknown', by: 'target' }, contents: [] }
     const kept = proof.observation ? this.#kept(call, proof.observation) : null
     return { command: { ...command, as: 'done', by: 'target', observation: kept?.seen ?? null }, contents: kept ? [kept.content] : [] }

@@ -212,7 +212,7 @@ export class RunHost implements RunEffects {
   }
 
   drain(): void {
-    this.#cutOff({ tag: 'drain', settled_tokens: 0 })
+    this.#cutOff({ tag: 'drain', settled_tokens: 0, checkpoint_id: this.#deps.ids.next() })
   }
 
   /** The kill switch is set: nothing more is written but the end. */

@@ -1,0 +1,86 @@
+/** A process that leaves accepts nothing new and hands over what no word is coming in for; the next one goes on with it (K6, decision 15). */
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import type { GrantView, RunView } from '#contracts'
+import { DONE, createGate, deltaChunk, finishChunk, startFakeUpstream, textChunk } from '../support/fake-upstream.ts'
+import type { FakeUpstream } from '../support/fake-upstream.ts'
+import { fakeContract, fakeTools, happens, seen } from '../support/fake-target.ts'
+import { expectReplays } from '../support/replays.ts'
+import { answer, ask, call, eventually, follow, newTree, runEnded } from '../support/story.ts'
+import { startTestSystem } from '../support/system.ts'
+import type { TestSystem } from '../support/system.ts'
+
+const tools = fakeTools(fakeContract('look.up'))
+let upstream: FakeUpstream
+let system: TestSystem
+
+beforeAll(async () => {
+  upstream = await startFakeUpstream()
+  system = await startTestSystem({ model: upstream.baseUrl, overrides: { tools: tools.catalogue } })
+})
+afterAll(async () => {
+  await expectReplays(system)
+  expect((await system.system.conversation.verify.verifyAll()).faults).toEqual([])
+  await system.close()
+  await upstream.close()
+})
+
+async function ableTree() {
+  const tree = await newTree(system)
+  for (const path of ['/v1/grant', `/v1/characters/${tree.character_ids[0]}/grant`]) {
+    const { version } = await call<GrantView>(system, 'GET', path)
+    const named = path === '/v1/grant' ? null : ['look.up']
+    await call(system, 'PUT', path, { mode: 'default', classes: ['read_only'], tools: named, exact: null, version })
+  }
+  return tree
+}
+
+/** The seats of this process leave, and come back as another process's would. */
+async function leaveAndReturn(meanwhile: () => Promise<void>): Promise<void> {
+  const { seats } = system.system.conversation
+  const left = seats.stop()
+  await meanwhile()
+  await left
+  await seats.start()
+}
+
+it('finishes the action that is out, and goes on after it with what was seen', async () => {
+  const tree = await ableTree()
+  const gate = createGate()
+  const tool = tools.tools.get('look.up')
+  if (!tool) throw new Error('no tool')
+  tool.script = [
+    async (sent) => {
+      happens(tool, sent)
+      await gate.opened
+      return { type: 'done', observation: seen('The third door.'), costMicros: null }
+    },
+  ]
+  const chunk = deltaChunk({ tool_calls: [{ index: 0, id: 'x', type: 'function', function: { name: 'look_up', arguments: '{}' } }] })
+  upstream.script(
+    { headers: { 'content-type': 'text/event-stream' }, steps: [textChunk('Let me see. '), chunk, finishChunk('tool_calls'), DONE] },
+    answer('The third one.'),
+  )
+  const accepted = await ask(system, tree.id, 'Which door?')
+  await eventually(async () => tool.happened.length === 1, 'the action is out')
+  await leaveAndReturn(async () => {
+    gate.open()
+    await eventually(
+      async () => (await call<RunView>(system, 'GET', `/v1/runs/${accepted.run_id}`)).state === 'suspended',
+      'it is handed over',
+    )
+  })
+  const events = await follow(system, accepted.run_id)
+  expect(events.at(-1)).toMatchObject({ type: 'run.finished', partial: false })
+  expect(events.map(({ type }) => type)).toEqual(expect.arrayContaining(['run.suspended', 'run.resumed']))
+  expect(tool.happened).toHaveLength(1)
+  expect(upstream.requests.at(-1)?.bodyText).toContain('The third door.')
+})
+
+it('seals what was being said, since nobody can go on with it', async () => {
+  const tree = await newTree(system)
+  upstream.script({ headers: { 'content-type': 'text/event-stream' }, steps: [textChunk('Once upon '), createGate(), DONE] })
+  const accepted = await ask(system, tree.id, 'Tell me a tale.')
+  await follow(system, accepted.run_id, { until: (event) => event.type === 'llm.delta' })
+  await leaveAndReturn(async () => undefined)
+  expect(await runEnded(system, accepted.run_id)).toMatchObject({ state: 'interrupted', reason: 'drained' })
+})
