@@ -224,6 +224,7 @@ export class AskService {
     if (await runs.isKilled({ owner_id: tree.owner_id, character_id: characterId })) throw new LingtaiError('killed')
     const runId = ids.next()
     const candidateId = ids.next()
+    const traceId = ids.next()
     const queueExpiresAt = new Date(clock.now().getTime() + QUEUE_EXPIRY_MS)
     const { ticket, ahead } = await runs.insert({
       id: runId,
@@ -234,11 +235,11 @@ export class AskService {
       tree_id: tree.id,
       question_id: question.id,
       candidate_id: candidateId,
-      trace_id: ids.next(),
+      trace_id: traceId,
       settings: { seed: ids.seed(), ...(effort ? { effort } : {}), ...(headBefore === undefined ? {} : { head_before: headBefore }) },
       queueExpiresAt,
     })
-    const envelope = { run_id: runId, character_id: characterId }
+    const envelope = { run_id: runId, character_id: characterId, trace_id: traceId }
     await log.append({
       stream: `run:${runId}`,
       ownerId: tree.owner_id,

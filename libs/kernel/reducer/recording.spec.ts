@@ -1,0 +1,213 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { AdmissionFacts } from '#contracts'
+import type { RunAction, RunEvent } from './actions.ts'
+import type { RunCommand, RunLimits } from './commands.ts'
+import { reduce } from './reduce.ts'
+import { initialState } from './state.ts'
+import type { RunLoopState } from './state.ts'
+
+const id = (n: number): string => `01935f00-0000-7000-8000-${String(n).padStart(12, '0')}`
+const digest = 'a'.repeat(64)
+const limits: RunLimits = {
+  max_turns: 3,
+  max_wall_ms: 1000,
+  max_tokens: null,
+  max_cost_micros: null,
+  max_consecutive_tool_errors: 3,
+  max_tries: 3,
+  max_steers: 4,
+}
+const started = (changes: Partial<RunLimits> = {}): RunCommand => ({
+  tag: 'start',
+  fence: 1,
+  persona_version_id: id(1),
+  profile_hash: digest,
+  bundle: 'test/1',
+  limits: { ...limits, ...changes },
+})
+const projected = (changes: { reserved_tokens?: number; reserved_micros?: number | null } = {}): RunCommand => ({
+  tag: 'context_projected',
+  projection: {
+    turn: 1,
+    layout_version: 1,
+    frame_content_id: id(2),
+    frame_digest: digest,
+    pieces: [],
+    entities: [],
+    dropped: [],
+    tokens: { window: 100, reserve: 10, tools: 0, used: 50, history: 40 },
+    tokenizer: 'test',
+    trust: 'workspace',
+    readings: { now: '2026-01-01T00:00:00.000Z', zone: 'UTC', utc_offset_minutes: 0, seed: 1 },
+    recall_audit_id: null,
+  },
+  content_digests: [],
+  effect_id: id(3),
+  purpose: 'answer',
+  request_digest: digest,
+  model: 'test',
+  reserved_tokens: 60,
+  reserved_micros: 7,
+  policy_version: 1,
+  ...changes,
+})
+const said: RunCommand = { tag: 'segments', content_id: id(9), segments: [{ kind: 'text', digest }] }
+const finished = (...calls: number[]): RunCommand => ({
+  tag: 'model_finished',
+  finish_reason: 'stop',
+  usage: { prompt_tokens: 50, completion_tokens: 5, estimated: false },
+  cost_micros: 3,
+  calls: calls.map((n) => ({ action_id: id(100 + n), tool: 'look.up', content_id: id(200 + n), digest })),
+})
+const facts: AdmissionFacts = {
+  tool: 'look.up',
+  capability: 'read_only',
+  argument_capability: null,
+  egress: 'none',
+  undoable: false,
+  arguments_valid: true,
+  run_kind: 'answer',
+  mode: 'default',
+  grants: [{ scope: 'owner', classes: ['read_only'], tools: null, exact: null }],
+  class_rules: [],
+  context_trust: 'workspace',
+  arbitration: { capability: 'autonomous', data: 'autonomous', consequence: 'autonomous', situation: 'autonomous' },
+  listeners: [],
+  killed: false,
+  approval: null,
+}
+const assessed = (n: number): RunCommand => ({
+  tag: 'call_assessed',
+  action_id: id(100 + n),
+  facts,
+  consequence: 'none',
+  price_micros: 5,
+  effect_id: id(300 + n),
+  approval_id: id(400 + n),
+  checkpoint_id: id(500 + n),
+  expires_at: '2026-01-02T00:00:00.000Z',
+})
+const settled = (n: number): RunCommand => ({
+  tag: 'effect_settled',
+  effect_id: id(300 + n),
+  outcome: 'done',
+  code: null,
+  cost_micros: 5,
+  cost_estimated: false,
+  observation: { content_id: id(600 + n), digest, trust: 'workspace' },
+  checkpoint_id: id(700 + n),
+})
+const steer = (n: number): RunCommand => ({ tag: 'steer', command_id: id(800 + n), content_id: id(900 + n), digest })
+const accepted: RunCommand = { tag: 'accepted', content_id: id(9), digest }
+const vetoed: RunCommand = { tag: 'vetoed', plugin: 'lingtai/siming', reason: 'out_of_character' }
+const cancel: RunCommand = { tag: 'cancel', settled_tokens: 60 }
+const drain: RunCommand = { tag: 'drain', settled_tokens: 60, checkpoint_id: id(990) }
+
+type Step = { command: RunCommand; actions: RunAction[]; events: RunEvent[] }
+
+function play(commands: readonly RunCommand[]): { state: RunLoopState; steps: Step[]; events: RunEvent[] } {
+  let state = initialState(id(9))
+  const steps = commands.map((command): Step => {
+    const next = reduce(state, command)
+    state = next.state
+    return { command, actions: next.actions, events: next.actions.flatMap((action) => ('events' in action ? action.events : [])) }
+  })
+  return { state, steps, events: steps.flatMap(({ events }) => events) }
+}
+const asksTheModel = ({ steps }: ReturnType<typeof play>): boolean =>
+  steps.some(({ actions }) => actions.some(({ type }) => type === 'request_model'))
+
+function freeze<T>(value: T): T {
+  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value)
+    Object.values(value).forEach(freeze)
+  }
+  return value
+}
+
+const anyCommand = fc.constantFrom<RunCommand>(
+  started(),
+  projected(),
+  said,
+  finished(),
+  finished(1, 2),
+  assessed(1),
+  assessed(2),
+  settled(1),
+  settled(2),
+  steer(1),
+  steer(2),
+  accepted,
+  vetoed,
+  cancel,
+  drain,
+  { tag: 'resume', fence: 2 },
+  { tag: 'fail', code: 'harness_error' },
+)
+
+describe('what the loop records', () => {
+  it('changes nothing that it was given: neither the state nor the command', () => {
+    fc.assert(
+      fc.property(fc.array(anyCommand, { maxLength: 30 }), (commands) => {
+        let state = freeze(initialState(id(9)))
+        for (const command of commands) state = freeze(reduce(state, freeze(command)).state)
+      }),
+    )
+  })
+
+  it('writes command.accepted for a command that causes nothing else, and for no other', () => {
+    let written = 0
+    fc.assert(
+      fc.property(fc.array(anyCommand, { maxLength: 30 }), (commands) => {
+        for (const { command, actions, events } of play([started(), ...commands]).steps) {
+          if (!events.some(({ type }) => type === 'command.accepted')) continue
+          written++
+          expect({ tag: command.tag, events: events.length, actions: actions.length }).toEqual({ tag: 'steer', events: 1, actions: 1 })
+        }
+      }),
+    )
+    expect(written).toBeGreaterThan(0)
+  })
+
+  it('records a veto and ends the run by it, its answer a partial', () => {
+    const { steps } = play([started(), projected(), said, finished(), vetoed])
+    expect(steps.at(-1)).toMatchObject({
+      events: [
+        { type: 'veto', payload: { plugin: 'lingtai/siming', node: 'result.pre_accept', reason: 'out_of_character' } },
+        { type: 'run.interrupted', payload: { reason: 'veto', candidate_id: id(9) } },
+      ],
+      actions: [{ type: 'seal', outcome: 'interrupted', partial: true }],
+    })
+  })
+
+  it('drains under its own name, and cancels under its own', () => {
+    const end = (command: RunCommand) => play([started(), projected(), said, command]).events.at(-1)
+    expect(end(drain)).toMatchObject({ type: 'run.interrupted', payload: { reason: 'drained' } })
+    expect(end(cancel)).toMatchObject({ type: 'run.interrupted', payload: { reason: 'cancelled' } })
+  })
+})
+
+describe('what a run may cost', () => {
+  it('sends no request that could cost more than is left, nor one without a price where cost is bound', () => {
+    const bound = started({ max_cost_micros: 10 })
+    expect(asksTheModel(play([bound, projected({ reserved_micros: 10 })]))).toBe(true)
+    for (const reserved_micros of [11, null]) {
+      const over = play([bound, projected({ reserved_micros })])
+      expect(asksTheModel(over)).toBe(false)
+      expect(over.events.at(-2)).toMatchObject({ type: 'budget.exhausted', payload: { which: 'max_cost_micros', limit: 10 } })
+      expect(over.events.at(-1)).toMatchObject({ type: 'run.interrupted', payload: { reason: 'budget_exhausted' } })
+    }
+    // What was spent counts: 3 for the first request and 5 for the action leave 2 of 10.
+    const second = play([bound, projected(), finished(1), assessed(1), settled(1), projected({ reserved_micros: 3 })])
+    expect(second.events.at(-1)).toMatchObject({ type: 'run.interrupted', payload: { which: 'max_cost_micros', turns: 2 } })
+  })
+
+  it('promises nothing where a bound is null, whatever is reserved', () => {
+    fc.assert(
+      fc.property(fc.nat(), fc.option(fc.nat(), { nil: null }), (reserved_tokens, reserved_micros) => {
+        expect(asksTheModel(play([started(), projected({ reserved_tokens, reserved_micros })]))).toBe(true)
+      }),
+    )
+  })
+})
