@@ -230,7 +230,9 @@ describe('an action', () => {
     expect(pay.happened).toHaveLength(1)
     expect(await budgetOf(task)).toMatchObject({ spent_micros: 10, reserved_micros: 0 })
     const unknown = await after.system.conversation.actions.effects.unknown(after.ownerId)
-    expect(unknown.items.map(({ action_id: id }) => id)).toContain((await after.tasks.actions(after.ownerId, task.task_id)).items[0]?.action_id)
+    expect(unknown.items.map(({ action_id: id }) => id)).toContain(
+      (await after.tasks.actions(after.ownerId, task.task_id)).items[0]?.action_id,
+    )
     pay.lookUp = () => ({ type: 'committed', argumentsHash: call.argumentsHash, observation: seen('It is paid.') })
     const settled = await submit(after, task, { key: 'e7', tool: 'pay' })
     expect(settled).toMatchObject({ outcome: 'committed', charged_micros: 10 })
@@ -328,7 +330,9 @@ describe('an action', () => {
     const task = await startedTask(plane, ['pay'], { budget: { max_cost_micros: 30 } })
     const other = isFull ? await world.plane({ works: false }) : plane
     const answers = await Promise.all(
-      Array.from({ length: 12 }, (_, index) => submit(index % 2 ? plane : other, task, { key: `e14-${index}`, tool: 'pay', independent: true })),
+      Array.from({ length: 12 }, (_, index) =>
+        submit(index % 2 ? plane : other, task, { key: `e14-${index}`, tool: 'pay', independent: true }),
+      ),
     )
     const outcomes = answers.map(({ outcome }) => outcome).sort()
     expect(outcomes).toEqual([...Array<string>(9).fill('budget_exhausted'), ...Array<string>(3).fill('committed')])
@@ -338,8 +342,14 @@ describe('an action', () => {
 
   it('without a known price is not affordable under a bound on cost', async () => {
     const task = await startedTask(plane, ['unpriced'], { budget: { max_cost_micros: 1000 } })
-    expect(await submit(plane, task, { key: 'u1', tool: 'unpriced' })).toMatchObject({ outcome: 'budget_exhausted', reason: 'price_unknown' })
-    expect(await submit(plane, task, { key: 'u2', tool: 'unpriced', cost_micros: 5 })).toMatchObject({ outcome: 'committed', charged_micros: 0 })
+    expect(await submit(plane, task, { key: 'u1', tool: 'unpriced' })).toMatchObject({
+      outcome: 'budget_exhausted',
+      reason: 'price_unknown',
+    })
+    expect(await submit(plane, task, { key: 'u2', tool: 'unpriced', cost_micros: 5 })).toMatchObject({
+      outcome: 'committed',
+      charged_micros: 0,
+    })
   })
 
   it('E15: a cost of -1, 0, 1.5 or true is invalid', () => {
@@ -463,8 +473,12 @@ describe('an action', () => {
     const again = await submit(plane, task, { key: 'e19-again', tool: 'pay', arguments: { text: 'two' }, independent: true })
     expect(again.outcome).toBe('waiting_for_approval')
     expect(again.approval_id).not.toBe(first.approval_id)
-    expect((await refused(submit(plane, task, { key: 'e19', tool: 'pay', arguments: { text: 'two' }, independent: true }))).code).toBe('conflict')
-    expect((await submit(plane, task, { key: 'e19', tool: 'pay', arguments: { text: 'one' }, independent: true })).outcome).toBe('committed')
+    expect((await refused(submit(plane, task, { key: 'e19', tool: 'pay', arguments: { text: 'two' }, independent: true }))).code).toBe(
+      'conflict',
+    )
+    expect((await submit(plane, task, { key: 'e19', tool: 'pay', arguments: { text: 'one' }, independent: true })).outcome).toBe(
+      'committed',
+    )
     expect(pay.happened.map(({ argumentsText }) => argumentsText)).toEqual(['{"text":"one"}'])
     // A yes serves once: the same action is not done a second time by it.
     expect((await approvalOf(plane, first)).state).toBe('used')
@@ -492,7 +506,9 @@ describe('an action', () => {
     const first = await submit(plane, task, { key: 'e22', tool: 'pay' })
     const named = await submit(plane, task, { key: first.action_id, tool: 'pay' })
     expect(named.action_id).not.toBe(first.action_id)
-    expect((await refused(submit(plane, task, { action_id: '01a22968-84d7-71a4-bf1f-6eeb557de500', tool: 'pay' }))).code).toBe('not_found')
+    expect(
+      (await refused(submit(plane, task, { action_id: '01a22968-84d7-71a4-bf1f-6eeb557de500', key: 'e22-new', tool: 'pay' }))).code,
+    ).toBe('not_found')
     expect((await refused(submit(plane, task, { action_id: named.action_id, key: 'e22', tool: 'pay' }))).code).toBe('conflict')
     expect(pay.happened).toHaveLength(2)
   })
@@ -577,9 +593,9 @@ describe('a candidate', () => {
     expect((await submit(plane, unchecked, { key: 'e13', tool: 'pay' })).outcome).toBe('committed')
     const empty = await plane.tasks.complete(plane.ownerId, unchecked.task_id, artifact('Done.'))
     expect(empty).toMatchObject({ verdict: 'needs_escalation', verification: { status: 'failed', checks: [] } })
-    expect((await refused(plane.tasks.commit(plane.ownerId, unchecked.task_id, { candidate_id: empty.artifacts[0]?.candidate_id ?? '' }))).code).toBe(
-      'wrong_state',
-    )
+    expect(
+      (await refused(plane.tasks.commit(plane.ownerId, unchecked.task_id, { candidate_id: empty.artifacts[0]?.candidate_id ?? '' }))).code,
+    ).toBe('wrong_state')
 
     const task = await startedTask(plane, ['pay', 'post'], { acceptance: paid, max_repairs: 1 })
     expect((await submit(plane, task, { key: 'e13-f', tool: 'post' })).outcome).toBe('committed')
@@ -595,7 +611,13 @@ describe('a candidate', () => {
     const checks = [
       ...paid.checks,
       { id: 'shape', kind: 'schema' as const, schema: { type: 'object', required: ['paid'], properties: { paid: { type: 'boolean' } } } },
-      { id: 'seen', kind: 'tool' as const, tool: 'look.up', arguments: { text: 'receipt' }, expect: { type: 'string', const: 'A receipt.' } },
+      {
+        id: 'seen',
+        kind: 'tool' as const,
+        tool: 'look.up',
+        arguments: { text: 'receipt' },
+        expect: { type: 'string', const: 'A receipt.' },
+      },
     ]
     world.tool('look.up').script = [() => ({ type: 'done', observation: seen('A receipt.'), costMicros: null })]
     const task = await startedTask(plane, ['pay', 'look.up'], { acceptance: { contract_version: 1, checks } })
@@ -613,7 +635,8 @@ describe('a candidate', () => {
     const candidateId = right.artifacts[0]?.candidate_id ?? ''
     const other = plane.tasks.commit(plane.ownerId, task.task_id, { candidate_id: wrong.artifacts[0]?.candidate_id ?? '' })
     expect((await refused(other)).code).toBe('conflict')
-    for (const _ of [1, 2]) expect((await plane.tasks.commit(plane.ownerId, task.task_id, { candidate_id: candidateId })).status).toBe('done')
+    for (const _ of [1, 2])
+      expect((await plane.tasks.commit(plane.ownerId, task.task_id, { candidate_id: candidateId })).status).toBe('done')
 
     const evidence = await plane.tasks.evidence(plane.ownerId, task.task_id)
     expect(evidence).toMatchObject({ verification: { status: 'passed' }, final_commit: { by: plane.ownerId } })

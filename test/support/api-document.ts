@@ -94,9 +94,11 @@ export class ApiReader {
       default:
         return at['format'] === 'uuid'
           ? crypto.randomUUID()
-          : at.pattern?.includes('a-z_')
-            ? 'word'
-            : 'x'.repeat(Math.max(1, Number(at['minLength'] ?? 1)))
+          : at.pattern === '^[0-9a-f]{64}$'
+            ? '0'.repeat(64)
+            : at.pattern?.includes('a-z_')
+              ? 'word'
+              : 'x'.repeat(Math.max(1, Number(at['minLength'] ?? 1)))
     }
   }
 

@@ -1,5 +1,15 @@
 /** One thing of each kind that belongs to the first owner, by the name that the API's paths have for it. */
-import type { CharacterView, CreatedToken, LorebookView, NodeView, ToolSourceView, TreeView } from '#contracts'
+import type {
+  ActionView,
+  CharacterView,
+  CreatedToken,
+  GrantView,
+  LorebookView,
+  NodeView,
+  TaskView,
+  ToolSourceView,
+  TreeView,
+} from '#contracts'
 import { askAndHear, eventually } from './story.ts'
 import type { TestSystem } from './system.ts'
 
@@ -24,8 +34,30 @@ export async function ownedThings(lingtai: TestSystem): Promise<Record<string, s
     name: 'owned',
     http: { tools: [{ name: 'look', description: 'Looks.', method: 'GET', url: 'https://example.com/', parameters: { type: 'object' } }] },
   })
+  const task = await make<TaskView>('POST', '/v1/tasks', {
+    character_id: character.id,
+    instruction: 'Look it up.',
+    tools: ['clock'],
+    budget: { max_cost_micros: 10 },
+  })
+  await make('POST', `/v1/tasks/${task.task_id}/attempts`, {})
+  const granted = async (path: string, changes: object): Promise<void> => {
+    const { version } = await make<GrantView>('GET', path)
+    await make('PUT', path, { mode: 'default', classes: ['read_only'], tools: null, exact: null, version, ...changes })
+  }
+  await granted('/v1/grant', {})
+  await granted(`/v1/characters/${character.id}/grant`, { tools: ['clock'] })
+  const submit = (key: string) => make<ActionView>('POST', `/v1/tasks/${task.task_id}/actions`, { key, tool: 'clock', arguments: {} })
+  const action = await submit('owned')
+  await granted('/v1/grant', { class_rules: [{ capability: 'read_only', verdict: 'ask' }] })
+  const asked = await submit('owned-question')
+  if (action.effect_id === null || asked.approval_id === null) throw new Error('the clock was not read, or nobody was asked')
   return {
     characters: character.id,
+    tasks: task.task_id,
+    'task-actions': action.action_id,
+    effects: action.effect_id,
+    approvals: asked.approval_id,
     tokens: token.id,
     lorebooks: lorebook.id,
     trees: tree.id,

@@ -96,7 +96,15 @@ export async function grantAll(plane: Plane, tools: readonly string[], changes: 
   const characterId = await characterOf(plane)
   const set = async (scope: 'owner' | 'character', scopeId: string, own: Partial<SetGrant>): Promise<void> => {
     const { version } = await grants.get(plane.ownerId, scope, scopeId)
-    const grant = { mode: 'default' as const, classes: everyClass, tools: null, exact: null, class_rules: [], max_cost_micros: null, version }
+    const grant = {
+      mode: 'default' as const,
+      classes: everyClass,
+      tools: null,
+      exact: null,
+      class_rules: [],
+      max_cost_micros: null,
+      version,
+    }
     await grants.set(plane.ownerId, scope, scopeId, { ...grant, ...own })
   }
   await set('owner', plane.ownerId, changes)
@@ -123,7 +131,11 @@ export async function startedTask(
   return task
 }
 
-export function submit(plane: Plane, task: Pick<TaskView, 'task_id'>, given: Partial<SubmitAction> & { tool: string }): Promise<ActionView> {
+export function submit(
+  plane: Plane,
+  task: Pick<TaskView, 'task_id'>,
+  given: Partial<SubmitAction> & { key: string; tool: string },
+): Promise<ActionView> {
   return plane.tasks.submit(plane.ownerId, task.task_id, SubmitActionSchema.parse({ arguments: {}, ...given }))
 }
 

@@ -15,6 +15,7 @@ import { OutboxRepository } from '#infra/prisma/outbox.repository'
 import { RecallAuditRepository } from '#infra/prisma/recall-audit.repository'
 import { RealmRepository } from '#infra/prisma/worlds.repository'
 import { JobRunner } from '#runtime/jobs/job-runner'
+import type { JobHandler } from '#runtime/jobs/job-runner'
 import type { MaintenanceRuns } from '#runtime/turn/maintenance-runs'
 import { composeEmbedder } from './compose-embedder.ts'
 import type { Transport } from './compose-transport.ts'
@@ -30,6 +31,10 @@ export type Memory = {
   canon: CanonListener
   /** Given once the conversation is composed: extraction asks the model through runs of its own. */
   connect(maintenance: MaintenanceRuns): void
+  /** Another kind of job, before work begins. */
+  handle(topic: string, handler: JobHandler): void
+  /** A job whose work is done elsewhere. */
+  closeJob(id: string): Promise<void>
 }
 
 /** Jobs of one process at once; each waits mostly for the model. */
@@ -79,21 +84,22 @@ export async function composeMemory(foundation: Foundation, transport: Transport
     },
   })
   const outbox = new OutboxRepository(database)
+  const handlers: Record<string, JobHandler> = {
+    [EXTRACT]: async (row, { isLast, signal }) => {
+      await extraction.extract(row.payload['canonization_id'] ?? '', {
+        onEnd: async ({ outcome }) => void (await outbox.close(row.id, outcome === 'finished' ? 'done' : 'given_up')),
+        lastAttempt: isLast,
+        signal,
+      })
+    },
+  }
   const jobs = new JobRunner({
     outbox,
     queue: transport.queue,
     unitOfWork: database,
     ids,
     scheduler,
-    handlers: {
-      [EXTRACT]: async (row, { isLast, signal }) => {
-        await extraction.extract(row.payload['canonization_id'] ?? '', {
-          onEnd: async ({ outcome }) => void (await outbox.close(row.id, outcome === 'finished' ? 'done' : 'given_up')),
-          lastAttempt: isLast,
-          signal,
-        })
-      },
-    },
+    handlers,
     report: (error, topic) => logger.error({ err: error, topic }, 'a job failed'),
   })
   lifecycle.addWork({
@@ -118,6 +124,10 @@ export async function composeMemory(foundation: Foundation, transport: Transport
     connect: (runs) => {
       maintenance = runs
     },
+    handle: (topic, handler) => {
+      handlers[topic] = handler
+    },
+    closeJob: async (id) => void (await outbox.close(id, 'done')),
   }
 }
 

@@ -90,7 +90,13 @@ export async function composeSystem({
     const firstOwner = await seed(foundation, identity.owners)
     await governance.bundles.release(RELEASE_BUNDLE)
     memory.connect(conversation.maintenance)
-    const tasks = composeTasks(foundation, { conversation, policy: overrides.policy })
+    const tasks = await composeTasks(foundation, {
+      conversation,
+      memory,
+      model,
+      bundles: governance.bundles,
+      policy: overrides.policy,
+    })
     const idempotency = new Idempotency({ unit: database, store: new IdempotencyRepository(database), clock, ids })
     lifecycle.addWork(
       tidyUp({

@@ -12,7 +12,10 @@ import { CharacterRepository } from '#infra/prisma/character.repository'
 import { ProfileRepository } from '#infra/prisma/profile.repository'
 import { TaskRepository } from '#infra/prisma/task.repository'
 import { commandChannel } from '#runtime/turn/run-host'
+import type { Bundles } from '#runtime/turn/context-projector'
 import type { Conversation } from './compose-conversation.ts'
+import type { Memory } from './compose-memory.ts'
+import type { Model } from './compose-model.ts'
 import type { Foundation } from './foundation.ts'
 import { composeRuntimes } from './compose-runtimes.ts'
 
@@ -25,10 +28,17 @@ const VERDICT_TOKENS = 256
 const admissionPolicy: TaskPolicy = { evaluate: (actionId, facts) => Promise.resolve(encodeDecision(actionId, admit(facts))) }
 
 /** Delegated work (天工): its control plane, its runtimes, and what looks after both. */
-export function composeTasks(
+export async function composeTasks(
   foundation: Foundation,
-  { conversation, policy = admissionPolicy }: { conversation: Conversation; policy?: TaskPolicy | undefined },
-): Tasks {
+  parts: {
+    conversation: Conversation
+    memory: Memory
+    model: Model
+    bundles: Pick<Bundles, 'active'>
+    policy?: TaskPolicy | undefined
+  },
+): Promise<Tasks> {
+  const { conversation, memory, model, bundles, policy = admissionPolicy } = parts
   const { config, database, log, contents, clock, ids, scheduler, lifecycle, logger } = foundation
   const { host, holder, seats, maintenance } = conversation
   const store = new TaskRepository(database)
@@ -52,7 +62,15 @@ export function composeTasks(
     report: (error, id) => logger.error({ err: error, id }, 'a task met an error of ours'),
   }
   const plane = new ActionPlane(deps)
-  const runtimes = composeRuntimes()
+  let sweeper: AttemptSweeper | null = null
+  const runtimes = await composeRuntimes(foundation, {
+    deps,
+    conversation,
+    model,
+    memory,
+    bundles,
+    take: (attempt) => sweeper?.take(attempt),
+  })
   const keeper = new AttemptKeeper({ deps, plane, runtimes: runtimes.adapters, schedule: runtimes.schedule })
   const evidence = new EvidencePackages(deps)
   const verifiers = new Verifiers({
@@ -68,19 +86,20 @@ export function composeTasks(
     },
   })
   const completion = new CompletionService({ deps, keeper, verifiers, evidence })
-  const looped = runtimes.connect()
-  const sweeper = new AttemptSweeper({ deps, keeper, looped })
+  const looped = runtimes.connect({ keeper, completion })
+  const swept = new AttemptSweeper({ deps, keeper, looped })
+  sweeper = swept
   conversation.onRequeued((run) => {
-    if (run.kind === 'delegated') sweeper.wake(run.id)
+    if (run.kind === 'delegated') swept.wake(run.id)
   })
   lifecycle.addWork({
     name: 'tasks',
-    role: 'any',
+    role: 'worker',
     start: async () => {
-      await sweeper.start()
+      await swept.start()
       return async () => {
         looped.stop()
-        await sweeper.stop()
+        await swept.stop()
       }
     },
   })
@@ -92,5 +111,5 @@ export function composeTasks(
     evidence,
     hasCharacter: async (ownerId, characterId) => (await characters.find(ownerId, characterId)) !== null,
   })
-  return { tasks, keeper, sweeper, store }
+  return { tasks, keeper, sweeper: swept, store }
 }

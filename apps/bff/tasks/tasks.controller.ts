@@ -37,7 +37,9 @@ export class TasksController {
     answer: RuntimeList,
   })
   async runtimes(): Promise<z.output<typeof RuntimeList>> {
-    return { items: [...this.tasks.runtimes] }
+    return {
+      items: this.tasks.runtimes.map(({ runtime, version, available, capabilities }) => ({ runtime, version, available, capabilities })),
+    }
   }
 
   @ApiRoute({
@@ -46,7 +48,6 @@ export class TasksController {
     summary: 'Delegate something, with its bounds and what counts as done',
     access: 'write',
     body: CreateTask,
-    bodyLimit: 8 * 1024 * 1024,
     answer: TaskView,
     status: 201,
     keep: (task) => ({ id: task.task_id }),
@@ -56,10 +57,15 @@ export class TasksController {
     return this.tasks.create(principal.ownerId, body)
   }
 
-  @ApiRoute({ method: 'GET', path: '/v1/tasks', summary: 'Your tasks, newest first', access: 'read', query: TaskListQuery, answer: TaskPage })
-  list(
-    @Input() { principal, query }: { principal: Principal; query: z.output<typeof TaskListQuery> },
-  ): Promise<z.output<typeof TaskPage>> {
+  @ApiRoute({
+    method: 'GET',
+    path: '/v1/tasks',
+    summary: 'Your tasks, newest first',
+    access: 'read',
+    query: TaskListQuery,
+    answer: TaskPage,
+  })
+  list(@Input() { principal, query }: { principal: Principal; query: z.output<typeof TaskListQuery> }): Promise<z.output<typeof TaskPage>> {
     const cursor = parseCursor(query.cursor)
     const before = cursor && { createdAt: cursor.updatedAt, id: cursor.id }
     return this.tasks.list(principal.ownerId, { status: query.status, before: before ?? null, limit: query.limit })
@@ -96,7 +102,13 @@ export class TasksController {
     return this.tasks.start(principal.ownerId, params.id, body)
   }
 
-  @ApiRoute({ method: 'GET', path: '/v1/tasks/{id}/actions', summary: 'What was to be done, and what became of it', access: 'read', answer: ActionList })
+  @ApiRoute({
+    method: 'GET',
+    path: '/v1/tasks/{id}/actions',
+    summary: 'What was to be done, and what became of it',
+    access: 'read',
+    answer: ActionList,
+  })
   actions(@Input() { principal, params }: Own): Promise<z.output<typeof ActionList>> {
     return this.tasks.actions(principal.ownerId, params.id)
   }
@@ -140,7 +152,6 @@ export class TasksController {
     summary: 'Hand over a candidate: it is sealed and verified',
     access: 'write',
     body: CompleteTask,
-    bodyLimit: 20 * 1024 * 1024,
     answer: CompletionView,
     idempotent: false,
   })

@@ -77,11 +77,12 @@ export const StartAttempt = z
   .meta({ id: 'StartAttempt' })
 export type StartAttempt = z.infer<typeof StartAttempt>
 
-/** An action, named by its id, by a key of the submitter's, or by both; the same name again is the same action (cases E5, E10). */
+/** An action, named by a key of the submitter's; the same name again is the same action, and nothing else has it (cases E5, E10). */
 export const SubmitAction = z
   .object({
+    key: Slug,
+    /** Of an action that is there already: ids are ours (case E22). */
     action_id: Id.optional(),
-    key: Slug.optional(),
     tool: Slug,
     arguments: jsonObject,
     /** What it acts on; the tool itself where left out. */
@@ -94,7 +95,6 @@ export const SubmitAction = z
     /** Nothing before it has to be over first. */
     independent: z.boolean().default(false),
   })
-  .refine(({ action_id: id, key }) => id !== undefined || key !== undefined, { message: 'action_id or key must be given', path: ['key'] })
   .meta({ id: 'SubmitAction' })
 export type SubmitAction = z.infer<typeof SubmitAction>
 
@@ -102,7 +102,7 @@ export type SubmitAction = z.infer<typeof SubmitAction>
 export const CompleteTask = z
   .object({
     artifacts: z
-      .array(z.object({ media_type: mediaType, text: z.string().min(1).max(1_000_000) }))
+      .array(z.object({ media_type: mediaType, text: z.string().min(1).max(500_000) }))
       .min(1)
       .max(16),
   })

@@ -67,7 +67,6 @@ export class ActionPlane {
       const given = { ...input, resource: input.resource ?? input.tool }
       const known = await this.#known(task, given)
       if (known) return known
-      if (given.key === undefined) throw new LingtaiError('not_found')
       const attempts = await store.attempts(taskId)
       const attempt = attempts.at(-1)
       if (!attempt || (!isCancelledTask(task.status) && (task.status !== 'open' || !isLiveAttempt(attempt.status)))) {
@@ -76,7 +75,7 @@ export class ActionPlane {
       if (attempt.runtime !== 'external' && given.actor !== 'verifier') {
         throw new LingtaiError('wrong_state', 'The attempt is driven by a runtime of its own.', { data: { runtime: attempt.runtime } })
       }
-      return this.#insert(task, attempt, { ...given, key: given.key })
+      return this.#insert(task, attempt, given)
     })
   }
 
@@ -88,13 +87,13 @@ export class ActionPlane {
     return task
   }
 
-  async #known(task: TaskRow, given: Omit<SubmitAction, 'actor'> & { resource: string; actor: ActionRow['actor'] }): Promise<ActionRow | null> {
+  async #known(
+    task: TaskRow,
+    given: Omit<SubmitAction, 'actor'> & { resource: string; actor: ActionRow['actor'] },
+  ): Promise<ActionRow | null> {
     const { store, contents } = this.#deps
     const byId = given.action_id === undefined ? null : await store.findAction(task.owner_id, given.action_id)
-    const byKey =
-      given.key === undefined
-        ? []
-        : await store.actionsByKey(task.owner_id, { taskId: task.id, resource: given.resource, key: given.key })
+    const byKey = await store.actionsByKey(task.owner_id, { taskId: task.id, resource: given.resource, key: given.key })
     const [first, ...others] = [...(byId ? [byId] : []), ...byKey]
     if (!first) {
       if (given.action_id !== undefined) throw new LingtaiError('not_found')
@@ -105,7 +104,7 @@ export class ActionPlane {
       others.every(({ id }) => id === first.id) &&
       first.task_id === task.id &&
       (given.action_id === undefined || given.action_id === first.id) &&
-      (given.key === undefined || given.key === first.idempotency_key) &&
+      given.key === first.idempotency_key &&
       first.tool === given.tool &&
       first.resource === given.resource &&
       first.cost_micros === (given.cost_micros ?? null) &&
@@ -122,7 +121,7 @@ export class ActionPlane {
   async #insert(
     task: TaskRow,
     attempt: AttemptRow,
-    given: Omit<SubmitAction, 'actor'> & { key: string; resource: string; actor: ActionRow['actor'] },
+    given: Omit<SubmitAction, 'actor'> & { resource: string; actor: ActionRow['actor'] },
   ): Promise<ActionRow> {
     const { store, contents, ids, clock } = this.#deps
     const salt = ids.bytes(32)
@@ -246,7 +245,11 @@ export class ActionPlane {
       if (blockerOf(placedOf(now), (await store.actions(now.attempt_id)).map(placedOf))) return 'stays'
       const isAsked = decided.decision === 'REQUIRE_APPROVAL' && now.approval_id === null
       if (isAsked) await actions.approvals.ask(question)
-      await this.#recordDecision(task, now, { ...decided, facts: assessed.facts, approvalId: isAsked ? assessed.approval_id : now.approval_id })
+      await this.#recordDecision(task, now, {
+        ...decided,
+        facts: assessed.facts,
+        approvalId: isAsked ? assessed.approval_id : now.approval_id,
+      })
       const capability = admission.capability
       if (decided.decision === 'DENY' || capability === null) return this.#close(task, now, 'denied', decided.reason_code)
       if (decided.decision === 'REQUIRE_APPROVAL') {

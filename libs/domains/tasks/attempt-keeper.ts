@@ -15,7 +15,14 @@ import { appendTaskEvents, taskStream } from './task-stream.ts'
 import type { TaskEvent } from './task-stream.ts'
 
 /** Who can carry an attempt out, and what it says of itself (`003…` §5). */
-export type RuntimeAdapter = { runtime: TaskRuntime; version: string; available: boolean; capabilities: CapabilitySet }
+export type RuntimeAdapter = {
+  runtime: TaskRuntime
+  version: string
+  available: boolean
+  capabilities: CapabilitySet
+  /** What an attempt with it is pinned to beside that. */
+  profile: Readonly<Record<string, string | number | null>>
+}
 
 const PAGE = 1_000
 
@@ -73,6 +80,7 @@ export class AttemptKeeper {
       const reserved = adapter.runtime === 'external' ? 0 : (remainingMicros(task) ?? 0)
       const { versionId, hash } = await this.#deps.profile(ownerId, {
         bundle: 'lingtai/tasks/1',
+        ...adapter.profile,
         runtime: adapter.runtime,
         runtime_version: adapter.version,
         contract_version: task.contract_version,
@@ -380,7 +388,10 @@ export class AttemptKeeper {
   async endExternal(
     task: TaskRow,
     attempt: AttemptRow,
-    ending: { status: Extract<AttemptStatus, 'candidate_verified' | 'needs_escalation' | 'cancelled'>; outcome: 'finished' | 'interrupted' | 'failed' },
+    ending: {
+      status: Extract<AttemptStatus, 'candidate_verified' | 'needs_escalation' | 'cancelled'>
+      outcome: 'finished' | 'interrupted' | 'failed'
+    },
   ): Promise<boolean> {
     const { store, runs, clock, process, actions } = this.#deps
     const run = await runs.takeQueued(attempt.id, process.holder)
@@ -453,10 +464,21 @@ export class AttemptKeeper {
     })
   }
 
+  /** A loop's run that ended with nothing to show. */
+  async interrupt(attemptId: string, reason: string): Promise<void> {
+    const { unitOfWork, store } = this.#deps
+    await unitOfWork.run(async () => {
+      const found = await store.attempt(attemptId)
+      const task = found && (await store.lock(found.task_id))
+      const attempt = await store.attempt(attemptId)
+      if (task && attempt && isLiveAttempt(attempt.status)) await this.endLooped(task, attempt, { status: 'interrupted', reason })
+    })
+  }
+
   async #usedBy(task: TaskRow, attempt: AttemptRow) {
     let charged = 0
     let intents = 0
-    for (let after = 0; ; ) {
+    for (let after = 0; ;) {
       const page = await this.#deps.log.read(`run:${attempt.id}`, { after, limit: PAGE, types: ['budget.settled', 'effect.intent'] })
       for (const { record } of page) {
         if (record.type === 'effect.intent') intents += 1

@@ -6,19 +6,21 @@ import type { TaskDeps } from './deps.ts'
 const SWEEP_MS = 2_000
 const ROWS = 100
 
-/** What a runtime with a loop of its own does for an attempt. */
-export interface LoopedAttempts {
+/** What runtimes with a loop of their own do for attempts. */
+export interface LoopedRuntimes {
   /** Takes the attempt's run if it waits to be taken; resolves when it stopped. */
   drive(attempt: AttemptRow): Promise<void>
   /** Its run finished: its candidate goes on trial. */
   conclude(attempt: AttemptRow): Promise<void>
+  /** Its run ended in another way. */
+  ended(attempt: AttemptRow): Promise<void>
 }
 
 /** Looks after attempts whose submitter, owner or process is gone, and takes up those that waited; on any number of processes at once. */
 export class AttemptSweeper {
   readonly #deps: Pick<TaskDeps, 'store' | 'scheduler' | 'process' | 'report'>
   readonly #keeper: AttemptKeeper
-  readonly #looped: LoopedAttempts
+  readonly #looped: LoopedRuntimes
   readonly #underWay = new Map<string, Promise<void>>()
   #cancelTimer: () => void = () => undefined
   #stopped = true
@@ -27,7 +29,7 @@ export class AttemptSweeper {
   constructor(parts: {
     deps: Pick<TaskDeps, 'store' | 'scheduler' | 'process' | 'report'>
     keeper: AttemptKeeper
-    looped: LoopedAttempts
+    looped: LoopedRuntimes
   }) {
     this.#deps = parts.deps
     this.#keeper = parts.keeper
@@ -76,13 +78,19 @@ export class AttemptSweeper {
 
   take(attempt: AttemptRow): void {
     this.#begin(attempt.id, async () => {
-      if (attempt.runtime !== 'external') return this.#looped.drive(attempt)
-      await this.#keeper.recover(attempt.id)
+      if (attempt.runtime === 'external') {
+        await this.#keeper.recover(attempt.id)
+        return
+      }
+      await this.#looped.drive(attempt)
+      await this.#overtake(attempt)
     })
   }
 
   async #overtake(attempt: AttemptRow): Promise<void> {
-    if ((await this.#keeper.overtake(attempt.id)) === 'finished' && attempt.runtime !== 'external') await this.#looped.conclude(attempt)
+    const outcome = await this.#keeper.overtake(attempt.id)
+    if (attempt.runtime === 'external' || outcome === null) return
+    await (outcome === 'finished' ? this.#looped.conclude(attempt) : this.#looped.ended(attempt))
   }
 
   /** One thing at a time for each. */

@@ -1,5 +1,5 @@
 import { LingtaiError, meetTrust } from '#contracts'
-import type { CheckResult, CommitTask, CompleteTask, CompletionView } from '#contracts'
+import type { CheckResult, CommitTask, CompleteTask, CompletionView, Trust } from '#contracts'
 import type { ArtifactRow, AttemptRow, TaskRow, VerificationRow } from '#kernel/ports/task-store'
 import { saltedDigest } from '#kernel/record/chain'
 import { isSettledAction } from '#kernel/tasks/action-state'
@@ -14,6 +14,10 @@ import { acceptanceOf, artifactView, taskViews, verificationView } from './task-
 import type { SealedCandidate, Verifiers } from './verifiers.ts'
 
 type Sealed = { task: TaskRow; attempt: AttemptRow; candidate: SealedCandidate; artifacts: ArtifactRow[] }
+/** How far a candidate is to be believed, and which contents it was made from. */
+type Made = { trust: Trust; derivedFrom: readonly string[] }
+type Sealing = { ownerId: string; taskId: string; given: CompleteTask; made: Made }
+const submitted: Made = { trust: 'workspace', derivedFrom: [] }
 type Concluded = { verdict: CompletionView['verdict']; verification: VerificationRow | null }
 
 /**
@@ -33,10 +37,10 @@ export class CompletionService {
     this.#evidence = parts.evidence
   }
 
-  /** Throws not_found, wrong_state. Not inside a unit of work. */
-  async complete(ownerId: string, taskId: string, given: CompleteTask): Promise<CompletionView> {
+  /** `made`: what is known of how a loop made it. Throws not_found, wrong_state. Not inside a unit of work. */
+  async complete(ownerId: string, taskId: string, given: CompleteTask, made: Made = submitted): Promise<CompletionView> {
     const { store, contents } = this.#deps
-    const sealed = await this.#seal(ownerId, taskId, given)
+    const sealed = await this.#seal({ ownerId, taskId, given, made })
     const concluded = sealed === 'cancelled' ? { verdict: 'cancelled' as const, verification: null } : await this.#conclude(sealed)
     const task = await store.find(ownerId, taskId)
     const [view] = task ? await taskViews([task], contents) : []
@@ -49,7 +53,7 @@ export class CompletionService {
     }
   }
 
-  async #seal(ownerId: string, taskId: string, { artifacts: given }: CompleteTask): Promise<Sealed | 'cancelled'> {
+  async #seal({ ownerId, taskId, given: { artifacts: given }, made }: Sealing): Promise<Sealed | 'cancelled'> {
     const { unitOfWork, store, contents, ids, clock } = this.#deps
     return unitOfWork.run(async () => {
       if (!(await store.find(ownerId, taskId))) throw new LingtaiError('not_found')
@@ -60,12 +64,13 @@ export class CompletionService {
       if (task.status !== 'open' || !attempt) throw wrongState(task, 'The task is not being worked on.')
       await this.#expectNothingOpen(task, attempt)
       const seen = await store.observations(taskId)
-      const trust = meetTrust([task.trust, 'workspace', ...seen.map((observation) => observation.trust)])
+      const trust = meetTrust([task.trust, made.trust, ...seen.map((observation) => observation.trust)])
       const candidateId = ids.next()
       const rows: ArtifactRow[] = []
       for (const [index, { media_type, text }] of given.entries()) {
         const salt = ids.bytes(32)
-        const content = await contents.put({ owner_id: ownerId, media_type, content: text, salt, derived_from: task.input_refs })
+        const derivedFrom = [...task.input_refs, ...made.derivedFrom]
+        const content = await contents.put({ owner_id: ownerId, media_type, content: text, salt, derived_from: derivedFrom })
         rows.push({
           id: ids.next(),
           owner_id: ownerId,
@@ -150,7 +155,11 @@ export class CompletionService {
   async #follow(
     task: TaskRow,
     attempt: AttemptRow,
-    { verdict, verification, checks }: { verdict: 'verified' | 'repair' | 'needs_escalation'; verification: VerificationRow; checks: readonly CheckResult[] },
+    {
+      verdict,
+      verification,
+      checks,
+    }: { verdict: 'verified' | 'repair' | 'needs_escalation'; verification: VerificationRow; checks: readonly CheckResult[] },
   ): Promise<void> {
     const { store } = this.#deps
     const repairs = verdict === 'repair' ? task.repairs + 1 : task.repairs

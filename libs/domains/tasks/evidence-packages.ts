@@ -6,7 +6,16 @@ import type { TaskRow } from '#kernel/ports/task-store'
 import { chainHash, GENESIS_HASH } from '#kernel/record/chain'
 import type { TaskDeps } from './deps.ts'
 import { taskStream } from './task-stream.ts'
-import { actionOf, artifactView, attemptView, checkpointView, decisionView, observationView, taskView, verificationView } from './task-views.ts'
+import {
+  actionOf,
+  artifactView,
+  attemptView,
+  checkpointView,
+  decisionView,
+  observationView,
+  taskView,
+  verificationView,
+} from './task-views.ts'
 
 const PAGE = 1_000
 
@@ -28,18 +37,19 @@ export class EvidencePackages {
   /** `texts` false: digests alone, so that nothing is copied that can be erased. */
   async build(task: TaskRow, { texts }: { texts: boolean }): Promise<EvidencePackage> {
     const { store } = this.#deps
-    const [attempts, actions, observations, decisions, artifacts, verifications, checkpoints, effects, approvals, commit] = await Promise.all([
-      store.attempts(task.id),
-      store.actionsOfTask(task.id),
-      store.observations(task.id),
-      store.decisions(task.id),
-      store.artifacts(task.id),
-      store.verifications(task.id),
-      store.checkpoints(task.id),
-      store.effects(task.id),
-      store.approvals(task.id),
-      store.evidence(task.id),
-    ])
+    const [attempts, actions, observations, decisions, artifacts, verifications, checkpoints, effects, approvals, commit] =
+      await Promise.all([
+        store.attempts(task.id),
+        store.actionsOfTask(task.id),
+        store.observations(task.id),
+        store.decisions(task.id),
+        store.artifacts(task.id),
+        store.verifications(task.id),
+        store.checkpoints(task.id),
+        store.effects(task.id),
+        store.approvals(task.id),
+        store.evidence(task.id),
+      ])
     const ids = [task.instruction_content_id, ...task.input_refs]
     const seen = observations.flatMap(({ content_id: id }) => id ?? [])
     const stored = await this.#deps.contents.get([...ids, task.acceptance_content_id, ...seen])
@@ -54,7 +64,12 @@ export class EvidencePackages {
         return content ? [{ content_id: id, digest: hex(content.digest), text: shown.get(id)?.body ?? null }] : []
       }),
       candidate: artifacts.filter(({ candidate_id: id }) => id === verification?.candidate_id).map(artifactView),
-      actions: actions.map((row) => actionOf(row, actions.filter(({ attempt_id: id }) => id === row.attempt_id))),
+      actions: actions.map((row) =>
+        actionOf(
+          row,
+          actions.filter(({ attempt_id: id }) => id === row.attempt_id),
+        ),
+      ),
       observations: observations.map((row) => observationView(row, shown)),
       effects: effects.map((effect) => ({
         effect_id: effect.id,
@@ -92,7 +107,7 @@ export class EvidencePackages {
 
   async #proof(stream: string): Promise<EvidencePackage['proof'][number]> {
     const events: StoredEvent[] = []
-    for (let after = 0; ; ) {
+    for (let after = 0; ;) {
       const page = await this.#deps.log.read(stream, { after, limit: PAGE })
       events.push(...page)
       if (page.length < PAGE) break

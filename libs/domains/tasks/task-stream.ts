@@ -5,12 +5,7 @@ import type { TaskDeps } from './deps.ts'
 
 type TaskEventName = Extract<
   NewEvent['type'],
-  | `task.${string}`
-  | `attempt.${string}`
-  | `action.${string}`
-  | `candidate.sealed`
-  | `candidate.verified`
-  | `candidate.committed`
+  `task.${string}` | `attempt.${string}` | `action.${string}` | `candidate.sealed` | `candidate.verified` | `candidate.committed`
 >
 /** An event of a task's stream as it is decided; the envelope is put on here. */
 export type TaskEvent = {

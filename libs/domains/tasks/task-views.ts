@@ -1,5 +1,15 @@
 import { Acceptance } from '#contracts'
-import type { Action, ActionView, Artifact, Attempt, AttemptCheckpoint, PolicyDecision, TaskObservation, TaskView, VerificationResult } from '#contracts'
+import type {
+  Action,
+  ActionView,
+  Artifact,
+  Attempt,
+  AttemptCheckpoint,
+  PolicyDecision,
+  TaskObservation,
+  TaskView,
+  VerificationResult,
+} from '#contracts'
 import type { ContentStore } from '#kernel/ports/content-store'
 import type {
   ActionRow,

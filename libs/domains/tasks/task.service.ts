@@ -133,6 +133,11 @@ export class TaskService {
 
   /** Throws not_found, wrong_state, killed. */
   async start(ownerId: string, taskId: string, wanted: StartAttempt): Promise<AttemptView> {
+    const task = await this.#deps.store.find(ownerId, taskId)
+    if (!task) throw new LingtaiError('not_found')
+    if (!(await this.#hasCharacter(ownerId, task.character_id))) {
+      throw new LingtaiError('wrong_state', 'The character that was to do it is deleted.')
+    }
     return attemptView(await this.#keeper.start(ownerId, taskId, wanted))
   }
 

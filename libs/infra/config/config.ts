@@ -31,6 +31,8 @@ export type Config = {
     price: { inputMicros: number; outputMicros: number } | null
     endpoint: ModelEndpointConfig | null
   }
+  /** An agent elsewhere that delegated tasks may be given to; null = none. */
+  agent: { name: string; endpoint: ModelEndpointConfig } | null
   /** null = the offline embedder. */
   embedding: { model: string; endpoint: ModelEndpointConfig } | null
   /** Keys that encrypt what is stored encrypted; the first one encrypts (decision 38). Empty = none given. */
@@ -85,6 +87,15 @@ const variables = z.object({
   LINGTAI_MODEL_PRICE: z
     .string()
     .regex(/^\d{1,12},\d{1,12}$/, priceFault)
+    .optional(),
+  LINGTAI_AGENT_MODEL: z.string().max(200, 'must be at most 200 characters').optional(),
+  LINGTAI_AGENT_BASE_URL: urlOf(
+    ['http:', 'https:'],
+    'must be the URL of an OpenAI-compatible API, such as https://agent.example.com/v1',
+  ).optional(),
+  LINGTAI_AGENT_API_KEY: z
+    .string()
+    .regex(/^[\x21-\x7e]+$/, 'must be one word of plain characters; check for a stray space or line break')
     .optional(),
   LINGTAI_SECRET_KEYS: z.string().optional(),
   LINGTAI_TOOL_HOSTS: z.string().optional(),
@@ -144,6 +155,7 @@ export function loadConfig(environment: Environment = process.env): Config {
       price: read.LINGTAI_MODEL === undefined ? { inputMicros: 0, outputMicros: 0 } : priceOf(read.LINGTAI_MODEL_PRICE),
       endpoint: read.LINGTAI_MODEL === undefined ? null : endpointFor('LINGTAI_MODEL', read, faults),
     },
+    agent: agentOf(read, faults),
     embedding:
       read.LINGTAI_EMBEDDING_MODEL === undefined
         ? null
@@ -185,6 +197,23 @@ function endpointFor(variable: string, read: Read, faults: Faults): ModelEndpoin
     })
   }
   return { baseUrl, apiKey }
+}
+
+/** `LINGTAI_AGENT_*`: a model name and where it lives, both or neither. */
+function agentOf(read: Read, faults: Faults): Config['agent'] {
+  const { LINGTAI_AGENT_MODEL: name, LINGTAI_AGENT_BASE_URL: given, LINGTAI_AGENT_API_KEY: apiKey = null } = read
+  if (name === undefined && given === undefined) return null
+  if (name === undefined || given === undefined) {
+    const [missing, present] =
+      name === undefined ? ['LINGTAI_AGENT_MODEL', 'LINGTAI_AGENT_BASE_URL'] : ['LINGTAI_AGENT_BASE_URL', 'LINGTAI_AGENT_MODEL']
+    faults.push({ variable: missing, fault: `is missing while ${present} is set; set both for an agent elsewhere, or neither` })
+    return null
+  }
+  const baseUrl = given.replace(/\/+$/, '')
+  if (apiKey === null && !isLoopback(new URL(baseUrl).hostname)) {
+    faults.push({ variable: 'LINGTAI_AGENT_API_KEY', fault: `is missing: the agent at ${new URL(baseUrl).origin} needs a key` })
+  }
+  return { name, endpoint: { baseUrl, apiKey } }
 }
 
 /** `LINGTAI_HOST`: a comma list of at most one address to listen on and any number of names that requests may use. */

@@ -67,9 +67,9 @@ function conversationValues(units: readonly ConversationUnit[]): Pick<MacroValue
   }
 }
 
-/** Without a conversation (extraction, summary) an entity in the user's role is what the model is asked. */
+/** Without a conversation (extraction, summary, a delegated task) an entity in the user's role is what the model is asked. */
 function mandatoryStart(units: readonly ConversationUnit[], entities: readonly PromptEntity[]): number {
-  if (units.length > 0) return questionIndex(units)
+  if (units.some(({ kind }) => kind === 'node')) return questionIndex(units)
   if (!entities.some((entity) => entity.role === 'user' && entity.forbidOverride)) throw new MissingUserMessageError()
   return 0
 }

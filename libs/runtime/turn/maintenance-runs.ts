@@ -8,6 +8,7 @@ import { assemble } from '../prompt/assemble.ts'
 import type { PromptEntity, PromptReadings } from '../prompt/entity.ts'
 import { ContextOverflowError } from '../prompt/prompt-errors.ts'
 import type { Bundles } from './context-projector.ts'
+import { keepAlive } from './keep-alive.ts'
 import type { ContextProjector, ReadyRequest, RefusedRequest, RunPin } from './ports.ts'
 import { costMicros, refused, streamedFrame } from './request-builder.ts'
 import type { ModelChoice, RequestBuilder } from './request-builder.ts'
@@ -25,7 +26,6 @@ export const MAINTENANCE_LIMITS: RunLimits = {
   max_steers: 0,
 }
 
-const HEARTBEAT_MS = 5_000
 /** A run that its job never claimed, since the process died in between, ends after this. */
 const UNCLAIMED_MS = 60_000
 
@@ -87,7 +87,7 @@ export class MaintenanceRuns {
     const claimed = await deps.runs.claimUnseated(run.runId, holder)
     if (!claimed) throw new MaintenanceFailedError(run.runId, 'not_claimed')
     const host = new RunHost({ run: claimed, head: run.head, lastPublicSeq: 1, deps: { ...deps, projector: this.#projector(request) } })
-    const stop = this.#keepAlive(host)
+    const stop = keepAlive(host, deps)
     const drain = (): void => host.drain()
     request.signal?.addEventListener('abort', drain)
     if (request.signal?.aborted) drain()
@@ -109,6 +109,7 @@ export class MaintenanceRuns {
     const { unitOfWork, runs, log, ids, clock } = this.#deps.host
     const runId = ids.next()
     const resultId = ids.next()
+    const traceId = ids.next()
     return unitOfWork.run(async () => {
       await runs.insert({
         id: runId,
@@ -119,7 +120,7 @@ export class MaintenanceRuns {
         tree_id: null,
         question_id: null,
         candidate_id: resultId,
-        trace_id: ids.next(),
+        trace_id: traceId,
         settings: { seed: ids.seed() },
         queueExpiresAt: new Date(clock.now().getTime() + UNCLAIMED_MS),
       })
@@ -132,6 +133,7 @@ export class MaintenanceRuns {
             payload: { kind: 'maintenance', tree_id: null, question_id: null, candidate_id: resultId, parent_run_id: null, ticket: null },
             run_id: runId,
             character_id: characterId,
+            trace_id: traceId,
             actor: 'job',
             at: clock.now().toISOString(),
             cause: { tag: 'job' },
@@ -140,29 +142,6 @@ export class MaintenanceRuns {
       })
       return { runId, head: requested ? { seq: requested.seq, hash: requested.hash } : EMPTY_HEAD }
     })
-  }
-
-  #keepAlive(host: RunHost): () => void {
-    const { runs, scheduler, report } = this.#deps.host
-    let stopped = false
-    let cancel: () => void = () => undefined
-    const beat = (): void => {
-      runs
-        .heartbeat([host.run])
-        .then(([held]) => {
-          if (!held) host.fence()
-          else if (held.killed) host.kill()
-        })
-        .catch((error: unknown) => report(error, host.run.id))
-        .finally(() => {
-          if (!stopped) cancel = scheduler.after(HEARTBEAT_MS, beat)
-        })
-    }
-    cancel = scheduler.after(HEARTBEAT_MS, beat)
-    return () => {
-      stopped = true
-      cancel()
-    }
   }
 
   #projector(request: MaintenanceRequest): ContextProjector {
