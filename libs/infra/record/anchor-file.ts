@@ -1,9 +1,9 @@
-import { createReadStream, existsSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { mkdir, open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { SignedAnchor } from '#contracts'
 import type { AnchorFile } from '#domains/record/anchor-ports'
+import { fileLines } from './file-lines.ts'
 
 const TAIL_BYTES = 64 * 1024
 
@@ -19,8 +19,7 @@ export class HomeAnchorFile implements AnchorFile {
   }
 
   async *read(): AsyncIterable<SignedAnchor> {
-    if (!existsSync(this.path)) return
-    for await (const line of createInterface({ input: createReadStream(this.path), crlfDelay: Infinity })) {
+    for await (const line of fileLines(this.path)) {
       const anchor = parseLine(line)
       if (anchor) yield anchor
     }

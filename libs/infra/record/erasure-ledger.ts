@@ -1,10 +1,9 @@
-import { createReadStream, existsSync } from 'node:fs'
 import { mkdir, open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { z } from 'zod'
 import { Id } from '#contracts'
 import type { Database } from '../prisma/database.ts'
+import { fileLines } from './file-lines.ts'
 
 const LedgerEntry = z.object({ content_id: Id, owner_id: Id, cause: z.string().max(64), erased_at: z.string() })
 export type LedgerEntry = z.infer<typeof LedgerEntry>
@@ -75,8 +74,7 @@ export class HomeErasureLedger {
 
 /** The entries of a ledger's file; none where there is no file. Lines that a crash cut off are left out. */
 export async function* readLedger(path: string): AsyncIterable<LedgerEntry> {
-  if (!existsSync(path)) return
-  for await (const line of createInterface({ input: createReadStream(path), crlfDelay: Infinity })) {
+  for await (const line of fileLines(path)) {
     const entry = parseLine(line)
     if (entry) yield entry
   }
