@@ -663,7 +663,7 @@ describe('a candidate', () => {
   it('that needs a person can be tried once more by one', async () => {
     const task = await startedTask(plane, ['pay'], { acceptance: paid, max_repairs: 0 })
     expect((await plane.tasks.complete(plane.ownerId, task.task_id, artifact('Done.'))).verdict).toBe('needs_escalation')
-    expect((await plane.tasks.start(plane.ownerId, task.task_id, { runtimes: ['external'], workspace_ref: null })).ordinal).toBe(2)
+    expect((await plane.tasks.start(plane.ownerId, task.task_id, { runtimes: ['external'] })).ordinal).toBe(2)
     expect((await submit(plane, task, { key: 'again', tool: 'pay' })).outcome).toBe('committed')
     expect((await plane.tasks.complete(plane.ownerId, task.task_id, artifact('Done.'))).verdict).toBe('verified')
   })
@@ -721,7 +721,7 @@ describe('an attempt', () => {
       risk: 'high',
       needs: {},
     })
-    const { code, data } = await refused(plane.tasks.start(plane.ownerId, task.task_id, { runtimes: ['external'], workspace_ref: null }))
+    const { code, data } = await refused(plane.tasks.start(plane.ownerId, task.task_id, { runtimes: ['external'] }))
     expect([code, data]).toEqual(['wrong_state', { missing: { external: ['raw_event_provenance'] } }])
   })
 })

@@ -72,7 +72,7 @@ export const StartAttempt = z
   .object({
     /** Tried in this order; the first that can do what the task needs is taken. */
     runtimes: z.array(TaskRuntime).min(1).max(3).default(['external']),
-    workspace_ref: Slug.nullable().default(null),
+    workspace_ref: Slug.optional(),
   })
   .meta({ id: 'StartAttempt' })
 export type StartAttempt = z.infer<typeof StartAttempt>

@@ -97,7 +97,7 @@ export class AttemptKeeper {
         runtime: adapter.runtime,
         runtime_version: adapter.version,
         harness_profile: hash,
-        workspace_ref: wanted.workspace_ref,
+        workspace_ref: wanted.workspace_ref ?? null,
         policy_profile: `admission/${ADMISSION_POLICY_VERSION}`,
         diagnostics_content_id: diagnosticsId,
         reserved_micros: reserved,

@@ -124,7 +124,7 @@ export class LoopedAttempts implements LoopedRuntimes {
   }
 
   async #again(attempt: AttemptRow, diagnosticsId: string | null): Promise<void> {
-    const wanted = { runtimes: [attempt.runtime], workspace_ref: attempt.workspace_ref }
+    const wanted = { runtimes: [attempt.runtime], ...(attempt.workspace_ref === null ? {} : { workspace_ref: attempt.workspace_ref }) }
     await this.#keeper.start(attempt.owner_id, attempt.task_id, wanted, diagnosticsId)
   }
 }

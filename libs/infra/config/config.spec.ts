@@ -24,7 +24,14 @@ describe('the configuration', () => {
       home: resolve('.lingtai'),
       databaseUrl: null,
       redisUrl: null,
-      model: { name: 'lingtai-demo', demo: true, windowTokens: 8192, endpoint: null },
+      model: {
+        name: 'lingtai-demo',
+        demo: true,
+        windowTokens: 8192,
+        price: { inputMicros: 0, outputMicros: 0 },
+        endpoint: null,
+      },
+      agent: null,
       embedding: null,
       secretKeys: [],
       tools: { hosts: new Set(), mcpServersFile: null },
@@ -71,6 +78,7 @@ describe('the configuration', () => {
         name: 'llama',
         demo: false,
         windowTokens: 8192,
+        price: null,
         endpoint: { baseUrl, apiKey: null },
       })
     }
@@ -83,6 +91,19 @@ describe('the configuration', () => {
   it('asks the same of the embedding model', () => {
     expect(faultsOf({ LINGTAI_EMBEDDING_MODEL: 'e' })['OPENAI_API_KEY']).toMatch(/LINGTAI_EMBEDDING_MODEL/)
     expect(loadConfig({ LINGTAI_EMBEDDING_MODEL: 'e', OPENAI_API_KEY: 'k' }).embedding?.model).toBe('e')
+  })
+
+  it('knows an agent elsewhere by name and place, and asks for its key unless it runs on this machine', () => {
+    const agent = { LINGTAI_AGENT_MODEL: 'a', LINGTAI_AGENT_BASE_URL: 'https://agent.example/v1/' }
+    expect(loadConfig({}).agent).toBeNull()
+    expect(loadConfig({ ...agent, LINGTAI_AGENT_API_KEY: 'k' }).agent).toEqual({
+      name: 'a',
+      endpoint: { baseUrl: 'https://agent.example/v1', apiKey: 'k' },
+    })
+    expect(loadConfig({ ...agent, LINGTAI_AGENT_BASE_URL: 'http://127.0.0.1:9/v1' }).agent?.endpoint.apiKey).toBeNull()
+    expect(faultsOf(agent)['LINGTAI_AGENT_API_KEY']).toMatch(/agent\.example needs a key/)
+    expect(faultsOf({ LINGTAI_AGENT_MODEL: 'a' })['LINGTAI_AGENT_BASE_URL']).toMatch(/set both/)
+    expect(faultsOf({ LINGTAI_AGENT_BASE_URL: 'http://127.0.0.1:9/v1' })['LINGTAI_AGENT_MODEL']).toMatch(/set both/)
   })
 
   it.each([
