@@ -14,6 +14,7 @@ const streams = 'test/story/streams.spec.ts'
 const record = 'test/invariants/record.spec.ts'
 const anchors = 'test/invariants/anchors.spec.ts'
 const kernelRecord = 'test/invariants/kernel-record.spec.ts'
+const kernelRuns = 'test/invariants/kernel-runs.spec.ts'
 const scrubbed = 'test/invariants/scrubbed.spec.ts'
 const structure = 'test/structure/rules.spec.ts'
 const lint = 'test/structure/lint.spec.ts'
@@ -47,7 +48,7 @@ export const effectClauses: readonly Clause[] = [
     must: 'Where the intent cannot be made durable, nothing is sent.',
     tests: {
       [driver]: ['asks for nothing of what could not be recorded'],
-      [kernelRecord]: ['sends nothing whose intent cannot be written'],
+      [kernelRuns]: ['sends nothing whose intent cannot be written'],
     },
   },
   {
@@ -137,7 +138,7 @@ export const effectClauses: readonly Clause[] = [
     must: 'Such a request holds neither the seat nor a place among what a person must settle.',
     tests: {
       [streams]: ['a free seat, and the next in line runs'],
-      [kernelRecord]: ['leaves no unknown model request for a person to settle'],
+      [kernelRuns]: ['leaves no unknown model request for a person to settle'],
     },
   },
   {
@@ -161,7 +162,7 @@ export const effectClauses: readonly Clause[] = [
   {
     id: 'K3.revoke-races-send',
     must: 'A revocation that comes while a send is under way is on record with its time, beside what really became of the send.',
-    tests: { [kernelRecord]: ['keeps a revocation that came during a send, and what became of the send'] },
+    tests: { [kernelRuns]: ['keeps a revocation that came during a send, and what became of the send'] },
   },
 ]
 
@@ -332,7 +333,7 @@ export const budgetClauses: readonly Clause[] = [
     must: 'Tokens that the provider does not tell are reckoned from above, and marked so.',
     tests: {
       'libs/model/tokenizers.spec.ts': ['the over-estimate'],
-      [kernelRecord]: ['reckons tokens that the provider does not tell, and says so'],
+      [kernelRuns]: ['reckons tokens that the provider does not tell, and says so'],
     },
   },
   {
@@ -349,7 +350,7 @@ export const budgetClauses: readonly Clause[] = [
     tests: {
       [rules]: ['drains under its own name'],
       'test/full/replicas-owner-lost.full.spec.ts': ['asked to end: it seals what was said at once'],
-      [kernelRecord]: ['drains: begins nothing more'],
+      [kernelRuns]: ['drains: begins nothing more'],
     },
   },
   {

@@ -14,6 +14,7 @@ const atomic = 'test/invariants/atomic.spec.ts'
 const death = 'test/light/run-death.spec.ts'
 const dictionary = 'test/structure/dictionary.spec.ts'
 const kernelRecord = 'test/invariants/kernel-record.spec.ts'
+const kernelRuns = 'test/invariants/kernel-runs.spec.ts'
 
 export const eventClauses: readonly Clause[] = [
   {
@@ -44,7 +45,7 @@ export const eventClauses: readonly Clause[] = [
     must: 'Answers and responsive runs take the seat; delegated and maintenance runs do not.',
     tests: {
       [seat]: ['starts runs that need no seat once, beside the seated one'],
-      [kernelRecord]: ['seats runs by their kind, and lets nobody say otherwise'],
+      [kernelRuns]: ['seats runs by their kind, and lets nobody say otherwise'],
     },
   },
   {
@@ -111,7 +112,7 @@ export const outcomeClauses: readonly Clause[] = [
   {
     id: 'OUT.interrupted.network',
     must: 'A lost connection or a time-out interrupts the run.',
-    tests: { [kernelRecord]: ['interrupts a run whose connection is cut'], [runs]: ['of time: a provider that takes too long is left'] },
+    tests: { [kernelRuns]: ['interrupts a run whose connection is cut'], [runs]: ['of time: a provider that takes too long is left'] },
   },
   {
     id: 'OUT.interrupted.veto',
@@ -133,14 +134,14 @@ export const outcomeClauses: readonly Clause[] = [
   {
     id: 'OUT.failed.rebuild',
     must: 'A request that cannot be rebuilt fails the run.',
-    tests: { [kernelRecord]: ['fails, loudly, what cannot be rebuilt'] },
+    tests: { [kernelRuns]: ['fails, loudly, what cannot be rebuilt'] },
   },
   {
     id: 'OUT.failed.overflow',
     must: 'A context that cannot fit fails the run by that name.',
     tests: {
       'libs/runtime/prompt/assemble.spec.ts': ['where the mandatory part alone is too large'],
-      [kernelRecord]: ['fails by name what does not fit the window'],
+      [kernelRuns]: ['fails by name what does not fit the window'],
     },
   },
   {
@@ -177,7 +178,7 @@ export const rebuildClauses: readonly Clause[] = [
   {
     id: 'RW.unequal-fails',
     must: 'Where it is not the same, the run fails, loudly.',
-    tests: { [kernelRecord]: ['fails, loudly, what cannot be rebuilt'], [rebuild]: ['finds a tampered reference'] },
+    tests: { [kernelRuns]: ['fails, loudly, what cannot be rebuilt'], [rebuild]: ['finds a tampered reference'] },
   },
   {
     id: 'RW.digest-of-parts',
@@ -239,12 +240,12 @@ export const seatClauses: readonly Clause[] = [
   {
     id: 'SEAT.resume-queues',
     must: 'To be resumed it stands in line again.',
-    tests: { [kernelRecord]: ['stands in line again to be resumed'] },
+    tests: { [kernelRuns]: ['stands in line again to be resumed'] },
   },
   {
     id: 'SEAT.time-out-is-no',
     must: 'Silence until the time is over counts as a no.',
-    tests: { [kernelRecord]: ['takes silence for a no'], 'libs/kernel/admission/admit.spec.ts': ['takes silence for a no'] },
+    tests: { [kernelRuns]: ['takes silence for a no'], 'libs/kernel/admission/admit.spec.ts': ['takes silence for a no'] },
   },
   {
     id: 'SEAT.steer-durable',
@@ -275,6 +276,6 @@ export const seatClauses: readonly Clause[] = [
   {
     id: 'SEAT.idempotent',
     must: 'Stopping and interjecting twice do what once does.',
-    tests: { [runs]: ['is left by stopping, with what was interjected on record'], [kernelRecord]: ['takes a repeated interjection once'] },
+    tests: { [runs]: ['is left by stopping, with what was interjected on record'], [kernelRuns]: ['takes a repeated interjection once'] },
   },
 ]

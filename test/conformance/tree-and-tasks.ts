@@ -11,7 +11,7 @@ const story = 'test/story/story.spec.ts'
 const tree = 'test/invariants/tree.spec.ts'
 const atomic = 'test/invariants/atomic.spec.ts'
 const evidence = 'test/invariants/evidence.spec.ts'
-const kernelRecord = 'test/invariants/kernel-record.spec.ts'
+const kernelRuns = 'test/invariants/kernel-runs.spec.ts'
 
 export const treeInvariants: readonly Clause[] = [
   { id: 'M1', must: 'Regenerating never overwrites a candidate.', tests: { [tree]: ['M1: regenerating never overwrites a candidate'] } },
@@ -124,7 +124,7 @@ export const actionClauses: readonly Clause[] = [
   {
     id: 'ACT.canonize-is-commit',
     must: 'Canonizing is the owner’s commit; nothing else canonizes.',
-    tests: { [story]: ['what is canonized is remembered'], [kernelRecord]: ['canonizes nothing by itself'] },
+    tests: { [story]: ['what is canonized is remembered'], [kernelRuns]: ['canonizes nothing by itself'] },
   },
   {
     id: 'ACT.denial-observed',
@@ -152,7 +152,7 @@ export const actionClauses: readonly Clause[] = [
   {
     id: 'ACT.approval-approver',
     must: 'Only the owner answers for a character.',
-    tests: { [actions]: ['other owners'], [kernelRecord]: ['lets an admin grant nothing in an owner’s name'] },
+    tests: { [actions]: ['other owners'], [kernelRuns]: ['lets an admin grant nothing in an owner’s name'] },
   },
   {
     id: 'ACT.approval-arguments',

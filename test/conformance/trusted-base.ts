@@ -10,6 +10,7 @@ const runs = 'test/story/runs.spec.ts'
 const tools = 'test/story/tools.spec.ts'
 const tree = 'test/invariants/tree.spec.ts'
 const kernelRecord = 'test/invariants/kernel-record.spec.ts'
+const kernelRuns = 'test/invariants/kernel-runs.spec.ts'
 
 /** The five invariants that every mechanism is asked about. */
 export const invariants: readonly Clause[] = [
@@ -140,13 +141,13 @@ export const identityAndTrust: readonly Clause[] = [
   {
     id: 'K1.typed-now-trusted',
     must: 'What the signed-in owner types now is trusted.',
-    tests: { [kernelRecord]: ['trusts what the owner types, and of an answer no more than its context'] },
+    tests: { [kernelRuns]: ['trusts what the owner types, and of an answer no more than its context'] },
   },
   {
     id: 'K1.derived-meet.answer',
     must: 'An answer has the meet of everything in its context, and keeps it.',
     tests: {
-      [kernelRecord]: ['trusts what the owner types, and of an answer no more than its context'],
+      [kernelRuns]: ['trusts what the owner types, and of an answer no more than its context'],
       [actions]: ['is refused under anything untrusted'],
       'libs/runtime/prompt/assemble.properties.spec.ts': ['never trusts what is sent more than its least trusted part'],
     },
@@ -294,7 +295,7 @@ export const admissionClauses: readonly Clause[] = [
     id: 'K2.nothing-imported-adds-tools',
     must: 'Nothing that is imported or belongs to a character adds a tool, an endpoint, a server, a hook or a script.',
     tests: {
-      [kernelRecord]: ['takes no tool, endpoint, server, hook or script from a card'],
+      [kernelRuns]: ['takes no tool, endpoint, server, hook or script from a card'],
       [actions]: ['is shown none, and what it calls all the same is refused'],
       [tools]: ['of a source are none before they are accepted'],
     },

@@ -2,7 +2,7 @@
  * Two servers on one PostgreSQL and one Redis, each in a process of its own and reached by lines that can be cut, with a scripted provider
  * and an observer that looks at the database beside them and does no work.
  */
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { expect } from 'vitest'
 import type { Problem, RunAccepted, RunStreamEvent, RunView } from '#contracts'
@@ -166,6 +166,8 @@ export async function startTwoReplicas({ role }: { role: 'bff' | 'all' }): Promi
     OPENAI_BASE_URL: upstream.baseUrl,
     OPENAI_API_KEY: 'test-key',
     LINGTAI_MODEL: 'test-model',
+    // The same for all of one instance: with it they sign anchors, and know each other's.
+    LINGTAI_SECRET_KEYS: `test:${randomBytes(32).toString('base64')}`,
   }
   const observer = await composeSystem({
     config: loadConfig({ ...environment, DATABASE_URL: url, REDIS_URL: redisUrl, LINGTAI_HOME: makeTestHome() }),
