@@ -147,10 +147,27 @@ describe('a run’s story', () => {
     const sent = ['budget.reserved', 'effect.intent', 'tool.done', 'budget.settled', 'tool.executed']
     const asks = ['context.projected', 'policy.decided', 'budget.reserved', 'llm.requested', 'llm.delta', 'llm.completed', 'budget.settled']
     expect(types.filter((type) => type !== 'run.queued')).toEqual([
-      ...['run.requested', 'run.started', 'turn.started', ...asks, ...acting, ...sent, 'turn.finished'],
-      ...['turn.started', ...asks, ...acting, 'approval.requested', 'run.suspended'],
-      ...['run.resumed', 'policy.decided', ...sent, 'turn.finished'],
-      ...['turn.started', ...asks, 'turn.finished', 'result.pre_accept', 'run.finished'],
+      'run.requested',
+      'run.started',
+      'turn.started',
+      ...asks,
+      ...acting,
+      ...sent,
+      'turn.finished',
+      'turn.started',
+      ...asks,
+      ...acting,
+      'approval.requested',
+      'run.suspended',
+      'run.resumed',
+      'policy.decided',
+      ...sent,
+      'turn.finished',
+      'turn.started',
+      ...asks,
+      'turn.finished',
+      'result.pre_accept',
+      'run.finished',
     ])
   })
 

@@ -65,7 +65,7 @@ const reaching = new RegExp(
 
 function sources(folder: string): string[] {
   return readdirSync(join(repository, folder), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && /\.ts$/.test(entry.name) && !entry.name.endsWith('.spec.ts'))
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts') && !entry.name.endsWith('.spec.ts'))
     .map((entry) => join(entry.parentPath, entry.name).slice(repository.length + 1))
 }
 

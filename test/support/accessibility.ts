@@ -9,6 +9,6 @@ const axe = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js'
 export async function accessibilityFaults(page: Page): Promise<string[]> {
   // Evaluated, not added as a script: the page's content security policy lets no foreign script in.
   await page.evaluate(axe)
-  const results = (await page.evaluate('axe.run()')) as AxeResults
+  const results = await page.evaluate<AxeResults>('axe.run()')
   return results.violations.map(({ id, impact, nodes }) => `${id} (${impact}): ${nodes.map(({ target }) => target.join(' ')).join(', ')}`)
 }
