@@ -256,6 +256,10 @@ const definitions = {
   },
   /** A command that causes no other event: taken in, and what it brought. */
   'command.accepted': { version: 1, visibility: 'internal', stream: 'run', payload: z.object({ tag: Slug, command_id: Id.nullable() }) },
+  /** A command that nobody here knows: dropped whole, nothing of it is kept (K7). */
+  'command.dropped': { version: 1, visibility: 'audit', stream: 'run', payload: z.object({}) },
+  /** What a reader sees in place of an event whose type it does not know; never written (K7). */
+  'event.dropped': { version: 1, visibility: 'audit', stream: 'run', reserved: true, payload: z.object({}) },
   // tree stream
   'tree.created': {
     version: 1,

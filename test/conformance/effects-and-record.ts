@@ -322,7 +322,11 @@ export const budgetClauses: readonly Clause[] = [
     must: 'No layer raises a bound; it can only lower it.',
     tests: { 'libs/runtime/turn/run-actions.spec.ts': ['no layer of grants raises what a run may cost'] },
   },
-  { id: 'K6.children', must: 'Children draw from what their parent has left.', tests: {} },
+  {
+    id: 'K6.children',
+    must: 'Children draw from what their parent has left.',
+    tests: { 'test/story/delegated.spec.ts': ['is bounded by what the task has left, in cost and in actions'] },
+  },
   {
     id: 'K6.fails-closed.price',
     must: 'A bound on cost without a known price fails closed.',
@@ -355,7 +359,15 @@ export const budgetClauses: readonly Clause[] = [
   },
   {
     id: 'K6.drain-checkpoint',
-    must: 'What drained or ran out of budget leaves a checkpoint to be resumed from.',
+    must: 'What drained where no word was coming in leaves a checkpoint, and another process goes on from it.',
+    tests: {
+      'test/story/drain.spec.ts': ['finishes the action that is out, and goes on after it with what was seen'],
+      [acting]: ['hands over what no word is coming in for'],
+    },
+  },
+  {
+    id: 'K6.exhausted-checkpoint',
+    must: 'What ran out of budget leaves a checkpoint to be resumed from.',
     tests: {},
   },
 ]

@@ -8,6 +8,9 @@ const consent = 'test/ports/memory-consent.spec.ts'
 const actions = 'test/story/actions.spec.ts'
 const storyTree = 'test/story/tree.spec.ts'
 const story = 'test/story/story.spec.ts'
+const tasks = 'test/story/tasks.spec.ts'
+const taskRules = 'libs/kernel/tasks/tasks.properties.spec.ts'
+const delegated = 'test/story/delegated.spec.ts'
 const tree = 'test/invariants/tree.spec.ts'
 const atomic = 'test/invariants/atomic.spec.ts'
 const evidence = 'test/invariants/evidence.spec.ts'
@@ -258,26 +261,66 @@ export const taskClauses: readonly Clause[] = [
   {
     id: 'TASK.objects',
     must: 'Task, attempt, action, observation, artifact, decision, checkpoint, verification and evidence are objects of their own with their fields.',
-    tests: {},
+    tests: {
+      [tasks]: ['is done only when it was verified and its owner committed exactly it'],
+      [taskRules]: ['from a checkpoint at any place is the fold from the beginning'],
+    },
   },
-  { id: 'TASK.request-is-not-commit', must: 'Who asks for a task and who may commit it are two things.', tests: {} },
+  {
+    id: 'TASK.request-is-not-commit',
+    must: 'Who asks for a task and who may commit it are two things.',
+    tests: { [tasks]: ['is done only when it was verified and its owner committed exactly it'] },
+  },
   {
     id: 'TASK.completion-gate',
     must: 'A candidate is sealed, looked at and verified before a task is finished; what is not verified is repaired within bounds.',
-    tests: {},
+    tests: {
+      [tasks]: ['E13: committed but checks empty or false', 'is none while an action is open'],
+      [taskRules]: ['passes only where something was checked and all of it holds; repair is bounded'],
+      [delegated]: ['mends what a check found within its bound'],
+    },
   },
-  { id: 'TASK.verified-is-not-permission', must: 'Verified is no permission: the commit is a person’s.', tests: {} },
-  { id: 'TASK.independent-work', must: 'Parallel work passes an unfinished effect only where it was declared independent.', tests: {} },
+  {
+    id: 'TASK.verified-is-not-permission',
+    must: 'Verified is no permission: the commit is a person’s.',
+    tests: {
+      [tasks]: ['is done only when it was verified and its owner committed exactly it'],
+      [taskRules]: ['is done only after it was verified and committed'],
+    },
+  },
+  {
+    id: 'TASK.independent-work',
+    must: 'Parallel work passes an unfinished effect only where it was declared independent.',
+    tests: { [tasks]: ['where it was declared independent'], [taskRules]: ['is held up only by what stands before it'] },
+  },
   {
     id: 'TASK.cancel',
     must: 'Cancelling marks, stops children, aborts, revokes and reconciles; it is cancelled when all is quiet.',
-    tests: {},
+    tests: {
+      [tasks]: ['E12: with an unknown effect it is cancelling until that is reconciled', 'while an action is out: it hears of it'],
+      [delegated]: ['is cancelled with its task, also while it waits for a person'],
+    },
   },
-  { id: 'TASK.recover-cancelling', must: 'What was being cancelled only goes on being cancelled after a crash.', tests: {} },
+  {
+    id: 'TASK.recover-cancelling',
+    must: 'What was being cancelled only goes on being cancelled after a crash.',
+    tests: { [tasks]: ['E11: cancel, restart, then approve, submit, complete: all answer cancelled'] },
+  },
   {
     id: 'TASK.capabilities',
     must: 'What an adapter can do is compared with what the task needs before it is scheduled; no or unknown goes elsewhere.',
-    tests: {},
+    tests: {
+      [tasks]: ['is not started where no runtime can do what the task needs'],
+      [taskRules]: ['no and unknown are never scheduled past'],
+      [delegated]: ['what it cannot show is never scheduled past'],
+    },
   },
-  { id: 'TASK.evidence', must: 'A task’s evidence is handed out whole.', tests: {} },
+  {
+    id: 'TASK.evidence',
+    must: 'A task’s evidence is handed out whole.',
+    tests: {
+      [tasks]: ['is done only when it was verified and its owner committed exactly it'],
+      [delegated]: ['works with the task’s own tools'],
+    },
+  },
 ]

@@ -172,6 +172,16 @@ describe.each(portTiers)('EventLog on the %s tier', (name) => {
         return {}
       }))
 
+    it('leaves out a run of another version of the protocol (K7)', () =>
+      expectLeftOut(async (run) => {
+        await tier.database.run(async () => {
+          await tier.database.execute('ALTER TABLE runs DISABLE TRIGGER runs_protocol_guard')
+          await tier.database.execute('UPDATE runs SET protocol_version = protocol_version + 1 WHERE id = $1::uuid', [run.id])
+          await tier.database.execute('ALTER TABLE runs ENABLE TRIGGER runs_protocol_guard')
+        })
+        return {}
+      }))
+
     it('leaves out a run whose stream is elsewhere than it believes', () => expectLeftOut(() => Promise.resolve({ head: EMPTY_HEAD })))
 
     it('leaves out a quarantined stream', () =>

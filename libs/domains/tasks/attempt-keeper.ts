@@ -174,6 +174,7 @@ export class AttemptKeeper {
           },
           run_id: id,
           character_id: task.character_id,
+          trace_id: run?.trace_id ?? null,
           actor: 'owner',
           at: clock.now().toISOString(),
           cause: { tag: 'start_attempt' },
@@ -420,7 +421,14 @@ export class AttemptKeeper {
       failed: { type: 'run.failed' as const, payload: { code: 'stuck' as const, rule: null, ...end } },
     }[outcome]
     const at = this.#deps.clock.now().toISOString()
-    const envelope = { run_id: run.id, character_id: run.character_id, actor: 'kernel', at, cause: { tag: 'end_attempt' } } as const
+    const envelope = {
+      run_id: run.id,
+      character_id: run.character_id,
+      trace_id: run.trace_id,
+      actor: 'kernel',
+      at,
+      cause: { tag: 'end_attempt' },
+    } as const
     await this.#deps.log.append({ stream: `run:${run.id}`, ownerId: run.owner_id, events: [{ ...event, ...envelope }] })
   }
 

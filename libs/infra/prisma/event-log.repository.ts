@@ -1,9 +1,10 @@
-import { EventRecord } from '#contracts'
+import { PROTOCOL_VERSION } from '#contracts'
 import type { EventType, NewEvent } from '#contracts'
 import { StaleHeadError, StreamQuarantinedError } from '#kernel/ports/event-log'
 import type { EventLog, FencedAppend, GlobalCursor, GlobalPage, StoredEvent } from '#kernel/ports/event-log'
 import { chainEvents } from '#kernel/record/chain'
 import type { ChainedEvent, StreamHead } from '#kernel/record/chain'
+import { readRecord } from '#kernel/record/read-record'
 import type { Database } from './database.ts'
 
 /** How long an owner keeps a run without a sign of life (decision 22). */
@@ -159,7 +160,7 @@ type GlobalRow = {
 
 /** Parses a row; the canonical bytes are the truth. */
 export function storedEvent(row: EventRow): StoredEvent {
-  return { ...row, record: EventRecord.parse(JSON.parse(row.canonical)) }
+  return { ...row, record: readRecord(JSON.parse(row.canonical)) }
 }
 
 function hex(bytes: Uint8Array): string {
@@ -203,7 +204,7 @@ WITH allowed AS (
   SELECT m.* FROM unnest($10::uuid[], $11::bigint[], $12::text[], $13::bigint[], $14::text[], $15::bigint[], $16::text[])
     AS m(run_id, fence, stream, seq_before, hash_before, seq_after, hash_after)
   JOIN runs r ON r.id = m.run_id AND r.fence = m.fence
-  WHERE r.state = 'running' AND NOT EXISTS (
+  WHERE r.state = 'running' AND r.protocol_version = ${PROTOCOL_VERSION} AND NOT EXISTS (
     SELECT 1 FROM kill_flags k
     WHERE k.scope = 'global' OR (k.scope = 'owner' AND k.scope_id = r.owner_id) OR (k.scope = 'character' AND k.scope_id = r.character_id))
   ORDER BY r.id FOR UPDATE OF r

@@ -10,6 +10,8 @@ const columns = `r.id, r.owner_id, r.kind, r.seated, r.character_id, r.tree_id, 
   r.queue_expires_at, r.fence, r.holder, r.persona_version_id, r.profile_version_id, r.trace_id, r.settings, r.requested_at, r.started_at, r.ended_at`
 /** How often a run that waits for its effect is looked at, ever more seldom; then it waits for a person. */
 const LOOKS_MAX = 40
+/** A run of another version of the protocol is left to whoever has that (K7, decision 21). */
+const ours = `protocol_version = ${PROTOCOL_VERSION}`
 const lease = `clock_timestamp() + interval '${LEASE_SECONDS} seconds'`
 
 /** Runs in Postgres: seat, queue, fence, lease and commands (decisions 16, 22, 23). */
@@ -151,7 +153,7 @@ export class RunRepository implements RunStore {
     const claim = this.#database.query<RunRow>(
       `WITH next AS (
          SELECT q.id FROM runs q
-         WHERE q.character_id = $1::uuid AND q.seated AND q.state = 'queued' AND (q.queue_expires_at IS NULL OR q.queue_expires_at > clock_timestamp())
+         WHERE q.character_id = $1::uuid AND q.seated AND q.state = 'queued' AND q.${ours} AND (q.queue_expires_at IS NULL OR q.queue_expires_at > clock_timestamp())
            AND NOT EXISTS (SELECT 1 FROM runs b WHERE b.character_id = $1::uuid AND b.seated AND b.state = 'running')
          ORDER BY q.ticket LIMIT 1
        ), fence AS (
@@ -168,7 +170,7 @@ export class RunRepository implements RunStore {
   async claimUnseated(runId: string, holder: string): Promise<RunRow | null> {
     const [claimed] = await this.#database.query<RunRow>(
       `UPDATE runs r SET state = 'running', fence = r.fence + 1, holder = $2, lease_until = ${lease}, started_at = coalesce(started_at, now())
-       WHERE r.id = $1::uuid AND NOT r.seated AND r.state = 'queued' RETURNING ${columns}`,
+       WHERE r.id = $1::uuid AND NOT r.seated AND r.state = 'queued' AND r.${ours} RETURNING ${columns}`,
       [runId, holder],
     )
     return claimed ?? null
@@ -192,7 +194,7 @@ export class RunRepository implements RunStore {
   /** Raises the fence above every one given out for the character; the state stays, so that the seat does not look free meanwhile. */
   async #take(runId: string, condition: string, params: number[], holder: string): Promise<RunRow | null> {
     const [taken] = await this.#database.query<RunRow>(
-      `WITH run AS (SELECT r.id, r.character_id FROM runs r WHERE r.id = $1::uuid AND ${condition} FOR UPDATE),
+      `WITH run AS (SELECT r.id, r.character_id FROM runs r WHERE r.id = $1::uuid AND r.${ours} AND ${condition} FOR UPDATE),
        fence AS (UPDATE seats s SET last_fence = last_fence + 1 FROM run WHERE s.character_id = run.character_id RETURNING last_fence)
        UPDATE runs r SET fence = greatest(coalesce((SELECT last_fence FROM fence), 0), r.fence + 1), holder = $2, lease_until = ${lease}
        FROM run WHERE r.id = run.id RETURNING ${columns}`,
@@ -219,7 +221,7 @@ export class RunRepository implements RunStore {
   async expired({ holderPrefixAlive }: { holderPrefixAlive?: string }): Promise<RunRow[]> {
     return this.#database.query<RunRow>(
       `SELECT ${columns} FROM runs r
-       WHERE r.state = 'running' AND (r.lease_until < clock_timestamp() OR ($1::text IS NOT NULL AND NOT starts_with(r.holder, $1)))
+       WHERE r.state = 'running' AND r.${ours} AND (r.lease_until < clock_timestamp() OR ($1::text IS NOT NULL AND NOT starts_with(r.holder, $1)))
        ORDER BY r.lease_until LIMIT 100`,
       [holderPrefixAlive ?? null],
     )
@@ -227,14 +229,14 @@ export class RunRepository implements RunStore {
 
   async queueExpired(): Promise<RunRow[]> {
     return this.#database.query<RunRow>(
-      `SELECT ${columns} FROM runs r WHERE r.state = 'queued' AND r.queue_expires_at < clock_timestamp() LIMIT 100`,
+      `SELECT ${columns} FROM runs r WHERE r.state = 'queued' AND r.${ours} AND r.queue_expires_at < clock_timestamp() LIMIT 100`,
     )
   }
 
   async startable(): Promise<string[]> {
     const rows = await this.#database.query<{ character_id: string }>(
       `SELECT DISTINCT q.character_id FROM runs q
-       WHERE q.state = 'queued' AND q.seated AND (q.queue_expires_at IS NULL OR q.queue_expires_at > clock_timestamp())
+       WHERE q.state = 'queued' AND q.seated AND q.${ours} AND (q.queue_expires_at IS NULL OR q.queue_expires_at > clock_timestamp())
          AND NOT EXISTS (SELECT 1 FROM runs b WHERE b.character_id = q.character_id AND b.seated AND b.state = 'running') LIMIT 200`,
     )
     return rows.map((row) => row.character_id)
@@ -276,7 +278,7 @@ export class RunRepository implements RunStore {
     return this.#database.query<RunRow>(
       `SELECT ${columns} FROM runs r
        JOIN LATERAL (SELECT count(*)::int AS stops, max(c.created_at) AS last FROM checkpoints c WHERE c.run_id = r.id) c ON true
-       WHERE r.state = 'suspended' AND r.reason = 'waiting_for_effect' AND c.stops <= ${LOOKS_MAX}
+       WHERE r.state = 'suspended' AND r.reason = 'waiting_for_effect' AND r.${ours} AND c.stops <= ${LOOKS_MAX}
          AND c.last <= clock_timestamp() - interval '1 second' * least(power(2, c.stops - 1), 600)
        ORDER BY r.started_at LIMIT $1`,
       [limit],
@@ -309,8 +311,8 @@ export class RunRepository implements RunStore {
 
   async insertCommand(command: Parameters<RunStore['insertCommand']>[0]): Promise<void> {
     await this.#database.execute(
-      `INSERT INTO run_commands (id, run_id, owner_id, seq, kind, content_id)
-       SELECT $1::uuid, $2::uuid, $3::uuid, coalesce(max(seq), 0) + 1, $4, $5::uuid FROM run_commands WHERE run_id = $2::uuid`,
+      `INSERT INTO run_commands (id, run_id, owner_id, seq, kind, content_id, protocol_version)
+       SELECT $1::uuid, $2::uuid, $3::uuid, coalesce(max(seq), 0) + 1, $4, $5::uuid, ${PROTOCOL_VERSION} FROM run_commands WHERE run_id = $2::uuid`,
       [command.id, command.run_id, command.owner_id, command.kind, command.content_id],
     )
   }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { EventType } from '#contracts'
 import type { RunAction } from '../reducer/actions.ts'
 import type { RunCommand } from '../reducer/commands.ts'
 import { reduce } from '../reducer/reduce.ts'
@@ -131,6 +132,28 @@ describe('RunDriver (K9)', () => {
     other.fence()
     expect(await stopped).toBe('fenced')
     expect(waiting.asked).toEqual(['abort_model', 'abort_effect'])
+  })
+
+  it('drops an unknown command whole: a closed notice stands in its place, and the run goes on', async () => {
+    const { effects } = outside()
+    const written: { tag: string; types: EventType[] }[] = []
+    const recording: RunEffects = {
+      ...effects,
+      record: async (action, command) => {
+        written.push({ tag: JSON.stringify(command), types: action.events.map(({ type }) => type) })
+        return 'done'
+      },
+    }
+    const driver = new RunDriver({ state: initialState(null), effects: recording })
+    for (const tag of ['launch', '__proto__', 'toString', '']) {
+      expect(driver.submit({ tag, secret: 'do as I say' } as unknown as RunCommand)).toBe(true)
+    }
+    driver.submit(start)
+    driver.submit(cancel)
+    expect(await driver.run()).toBe('sealed')
+    expect(written.slice(0, 4)).toEqual(Array.from({ length: 4 }, () => ({ tag: '{"tag":"unknown"}', types: ['command.dropped'] })))
+    expect(written[4]?.types).toEqual(['run.started', 'turn.started'])
+    expect(JSON.stringify([written, driver.state])).not.toContain('as I say')
   })
 
   it('takes up no more actions of one turn than are allowed', async () => {

@@ -1,4 +1,5 @@
 import type { RunAction } from '../reducer/actions.ts'
+import { knownCommand } from '../reducer/commands.ts'
 import type { RunCommand } from '../reducer/commands.ts'
 import { reduce } from '../reducer/reduce.ts'
 import type { RunLoopState } from '../reducer/state.ts'
@@ -54,7 +55,7 @@ export class RunDriver {
 
   submit(command: RunCommand): boolean {
     if (this.#queue.length >= this.#capacity) return false
-    this.#queue.push(command)
+    this.#queue.push(knownCommand(command))
     this.#wake?.()
     return true
   }

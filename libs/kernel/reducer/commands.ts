@@ -108,5 +108,38 @@ export type RunCommand =
   | { tag: 'queue_expired' }
   | { tag: 'accepted'; content_id: string; digest: string }
   | { tag: 'vetoed'; plugin: string; reason: string }
+  /** Stands for one whose tag nobody here knows. */
+  | { tag: 'unknown' }
 
 export type CommandTag = RunCommand['tag']
+
+/** Every tag of this protocol version. */
+const tags: Readonly<Record<CommandTag, true>> = Object.freeze({
+  start: true,
+  context_projected: true,
+  context_refused: true,
+  segments: true,
+  model_finished: true,
+  call_assessed: true,
+  effect_settled: true,
+  effect_reconciled: true,
+  resume: true,
+  model_failed: true,
+  retry_due: true,
+  model_interrupted: true,
+  steer: true,
+  cancel: true,
+  limit_reached: true,
+  fail: true,
+  drain: true,
+  lease_expired: true,
+  queue_expired: true,
+  accepted: true,
+  vetoed: true,
+  unknown: true,
+})
+
+/** A command as it may be taken in: one with a tag that nobody here knows is dropped whole, nothing of it stays (K7). */
+export function knownCommand(command: RunCommand): RunCommand {
+  return Object.hasOwn(tags, command.tag) ? command : { tag: 'unknown' }
+}

@@ -79,6 +79,8 @@ export function reduce(state: RunLoopState, command: RunCommand): Reduction {
         rule: null,
         first: [...unknownEffect(state, 'aborted', null, state.effect?.reserved_tokens ?? 0), ...abandonAction(state, 'aborted')],
       })
+    case 'unknown':
+      return { state, actions: [{ type: 'record', events: [{ type: 'command.dropped', payload: {} }] }] }
     case 'accepted':
       return state.phase === 'accepting' ? finish(state, command) : unchanged(state)
     case 'vetoed':

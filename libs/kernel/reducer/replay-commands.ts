@@ -273,7 +273,8 @@ function commandOf(step: RecordedStep, state: RunLoopState, kindOf: (ordinal: nu
         settled_tokens: read.number('settled_tokens'),
       }
     case 'queue_expired':
-      return { tag: 'queue_expired' }
+    case 'unknown':
+      return { tag: step.tag }
     case 'fail':
       return { tag: 'fail', code: need('run.failed').payload.code }
     case 'accepted': {

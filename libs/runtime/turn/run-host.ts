@@ -230,6 +230,7 @@ export class RunHost implements RunEffects {
       if (this.#seenCommands.has(command.id)) continue
       this.#seenCommands.add(command.id)
       if (command.kind === 'cancel') this.#cutOff({ tag: 'cancel', settled_tokens: 0 })
+      else if (command.kind !== 'steer') this.#driver.submit({ tag: 'unknown' })
       const content = command.content_id === null ? undefined : found.get(command.content_id)
       if (command.kind !== 'steer' || !content) continue
       const digest = Buffer.from(content.digest).toString('hex')
