@@ -250,15 +250,25 @@ describe('acting', () => {
   })
 
   it('an owner that is gone leaves an unknown behind, from its record too', () => {
-    const out = play([start, projected, proposing(1), assessed(1)])
-    const records = out.events.map(
-      (event, index) => ({ ...event, seq: index + 1, content_digests: event.content_digests ?? [] }) as unknown as EventRecord,
-    )
-    for (const state of [out.state, recoverState(id(9), records)]) {
-      const end = reduce(state, { tag: 'lease_expired', settled_tokens: 0 })
-      const told = end.actions.flatMap((action) => ('events' in action ? action.events : []))
-      expect(types(told)).toEqual(['effect.unknown', 'budget.settled', 'run.interrupted'])
-      expect(told[0]?.payload).toMatchObject({ effect_id: id(301) })
+    const lasting = assessed(1, {
+      capability: 'irreversible_external',
+      approval: { state: 'approved', same_action: true, same_arguments: true, same_versions: true, by_owner: true },
+    })
+    for (const [sent, givenUp] of [
+      // What was only read is given up (decision 20).
+      [assessed(1), ['effect.reconciled']],
+      [lasting, []],
+    ] as const) {
+      const out = play([start, projected, proposing(1), sent])
+      const records = out.events.map(
+        (event, index) => ({ ...event, seq: index + 1, content_digests: event.content_digests ?? [] }) as unknown as EventRecord,
+      )
+      for (const state of [out.state, recoverState(id(9), records)]) {
+        const end = reduce(state, { tag: 'lease_expired', settled_tokens: 0 })
+        const told = end.actions.flatMap((action) => ('events' in action ? action.events : []))
+        expect(types(told)).toEqual(['effect.unknown', 'budget.settled', ...givenUp, 'run.interrupted'])
+        expect(told[0]?.payload).toMatchObject({ effect_id: id(301) })
+      }
     }
   })
 

@@ -341,12 +341,15 @@ export function abandonAction(state: RunLoopState, code: string): RunEvent[] {
   if (state.phase !== 'acting') return []
   return state.calls.flatMap((call): RunEvent[] => {
     if (call.phase !== 'dispatched' || call.effect_id === null) return []
-    return [
+    const unknown: RunEvent[] = [
       { type: 'effect.unknown', payload: { effect_id: call.effect_id, code } },
       {
         type: 'budget.settled',
         payload: { effect_id: call.effect_id, tokens: 0, cost_micros: call.reserved_micros, estimated: true },
       },
     ]
+    if (call.consequence !== 'none') return unknown
+    // What left nothing behind waits for nobody (decision 20).
+    return [...unknown, { type: 'effect.reconciled', payload: { effect_id: call.effect_id, as: 'abandoned', by: 'kernel' } }]
   })
 }
