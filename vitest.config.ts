@@ -22,6 +22,7 @@ export default defineConfig({
         },
       },
       { extends: true, test: { name: 'full', include: [...full, 'test/{ports,invariants,story}/**/*.spec.ts'] } },
+      { extends: true, test: { name: 'faults', include: ['test/faults/**/*.spec.ts'] } },
       { extends: true, test: { name: 'e2e', include: ['test/e2e/**/*.spec.ts'] } },
     ],
   },

@@ -17,6 +17,12 @@ export function fullTierServicesIfAny(): FullTierServices | undefined {
   return databaseUrl && redisUrl ? { databaseUrl, redisUrl } : undefined
 }
 
+/** Which rounds the fault suite runs: so many seeds, from the first on; both by the arguments of `npm run test:faults`. */
+export function faultSeeds(): { first: number; count: number } {
+  const { FAULT_SEED: first = '1', FAULT_SEEDS: count = '40' } = process.env
+  return { first: Number(first), count: Number(count) }
+}
+
 /** The folder of public data sets that a benchmark was given; throws where it was not. */
 export function benchData(): string {
   const { LINGTAI_BENCH_DATA: folder } = process.env

@@ -46,9 +46,13 @@ export type FakeUpstream = {
 
 /**
  * A provider on the loopback whose every byte and chunk boundary is scripted. With `answersJobs`, requests of jobs (those that want JSON
- * back) take none of the scripts and are not listed: each is told that there is nothing to remember.
+ * back) take none of the scripts and are not listed: each is told that there is nothing to remember. With `answers`, whatever is not scripted
+ * is answered by that.
  */
-export const startFakeUpstream = async ({ answersJobs = false } = {}): Promise<FakeUpstream> => {
+export const startFakeUpstream = async ({
+  answersJobs = false,
+  answers,
+}: { answersJobs?: boolean; answers?: (request: FakeRequest) => FakeResponse } = {}): Promise<FakeUpstream> => {
   const scripts: (FakeResponse | ((request: FakeRequest) => FakeResponse))[] = []
   const requests: FakeRequest[] = []
   const waiters: { index: number; resolve: (request: FakeRequest) => void }[] = []
@@ -85,7 +89,8 @@ export const startFakeUpstream = async ({ answersJobs = false } = {}): Promise<F
       }
       requests.push(request)
       for (const waiter of waiters) if (waiter.index < requests.length) waiter.resolve(requests[waiter.index] ?? request)
-      const script = scripts.shift() ?? { status: 500, steps: ['{"error":{"code":"script_empty","message":"no answer was scripted"}}'] }
+      const script = scripts.shift() ??
+        answers ?? { status: 500, steps: ['{"error":{"code":"script_empty","message":"no answer was scripted"}}'] }
       void play(typeof script === 'function' ? script(request) : script)
 
       async function play(response: FakeResponse): Promise<void> {

@@ -68,7 +68,7 @@ export async function startReplica(environment: Record<string, string>): Promise
   return replica
 }
 
-async function callUrl({ url, method, token, body, headers }: { url: string; method: string } & CallOptions): Promise<CallAnswer> {
+export async function callUrl({ url, method, token, body, headers }: { url: string; method: string } & CallOptions): Promise<CallAnswer> {
   const response = await fetch(url, {
     method,
     headers: {

@@ -53,7 +53,7 @@ export function ask(
 export async function follow(
   system: Pick<Client, 'baseUrl' | 'token'>,
   runId: string,
-  options: { after?: number; token?: string; until?: (event: RunStreamEvent, all: RunStreamEvent[]) => boolean } = {},
+  options: { after?: number; token?: string; signal?: AbortSignal; until?: (event: RunStreamEvent, all: RunStreamEvent[]) => boolean } = {},
 ): Promise<RunStreamEvent[]> {
   const abort = new AbortController()
   const response = await fetch(`${system.baseUrl}/v1/runs/${runId}/events`, {
@@ -61,7 +61,7 @@ export async function follow(
       authorization: `Bearer ${options.token ?? system.token}`,
       ...(options.after === undefined ? {} : { 'last-event-id': String(options.after) }),
     },
-    signal: abort.signal,
+    signal: options.signal ? AbortSignal.any([abort.signal, options.signal]) : abort.signal,
   })
   if (!response.ok || !response.body) throw new Error(`the stream answered ${response.status}: ${await response.text()}`)
   const events: RunStreamEvent[] = []

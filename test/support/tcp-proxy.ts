@@ -14,6 +14,8 @@ export type TcpProxy = {
   open(): Promise<void>
   /** Nothing passes in either direction, nothing is said; until `open` or `cut`. */
   block(): void
+  /** `listener` is asked about each piece on its way to the service; false cuts the line before that piece passes. Null: nobody is asked. */
+  watch(listener: (() => boolean) | null): void
   connections(): number
 }
 
@@ -21,6 +23,7 @@ export async function startTcpProxy(serviceUrl: string): Promise<TcpProxy> {
   const service = new URL(serviceUrl)
   const pairs = new Set<[Socket, Socket]>()
   let blocked = false
+  let watcher: (() => boolean) | null = null
   const server = createServer((near) => {
     const far = createConnection({ host: service.hostname, port: Number(service.port) })
     const pair: [Socket, Socket] = [near, far]
@@ -30,7 +33,10 @@ export async function startTcpProxy(serviceUrl: string): Promise<TcpProxy> {
       [far, near],
     ] as const) {
       from.setNoDelay(true)
-      from.on('data', (bytes) => to.write(bytes))
+      from.on('data', (bytes) => {
+        if (from === near && watcher && !watcher()) cut()
+        else to.write(bytes)
+      })
       from.on('error', () => to.destroy())
       from.on('close', () => {
         to.destroy()
@@ -67,6 +73,9 @@ export async function startTcpProxy(serviceUrl: string): Promise<TcpProxy> {
     block: () => {
       blocked = true
       for (const pair of pairs) for (const socket of pair) socket.pause()
+    },
+    watch: (listener) => {
+      watcher = listener
     },
     connections: () => pairs.size,
   }

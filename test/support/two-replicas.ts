@@ -5,7 +5,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { expect } from 'vitest'
-import type { Problem, RunAccepted, RunStreamEvent, RunView } from '#contracts'
+import type { Problem, RunAccepted, RunStreamEvent, RunView, TokenScope } from '#contracts'
 import { loadConfig } from '#infra/config/config'
 import type { RunRow } from '#kernel/ports/run-store'
 import { createLogger } from '#infra/logging/logger'
@@ -25,7 +25,8 @@ import type { TcpProxy } from './tcp-proxy.ts'
 /** One process's ways to the services, so that it can be cut off alone. */
 export type Lines = { postgres: TcpProxy; redis: TcpProxy }
 
-type Place = { lines: Lines; process: ReplicaProcess | null }
+/** `environment`: what this process has that the other has not; its home stays the same over its lives. */
+type Place = { lines: Lines; environment: Record<string, string>; process: ReplicaProcess | null }
 
 /** The two, for one test file: `prepare` before each test, `settle` after it, `close` at the end. */
 export class TwoReplicas {
@@ -72,7 +73,7 @@ export class TwoReplicas {
   /** Two that are alive and well, seen by a fresh owner: a character has one seat, and each test has a character of its own. */
   async prepare(): Promise<void> {
     const processes = await Promise.all(this.#places.map((place) => this.#living(place)))
-    const token = await this.#newOwner()
+    const token = await this.newOwner()
     this.#replicas = processes.map((one) => one.as(token))
     for (const replica of this.#replicas) await isWell(replica)
   }
@@ -80,14 +81,30 @@ export class TwoReplicas {
   async #living(place: Place): Promise<ReplicaProcess> {
     if (place.process?.isAlive()) return place.process
     const { postgres, redis } = place.lines
-    place.process = await startReplica({ ...this.#environment, DATABASE_URL: postgres.url, REDIS_URL: redis.url })
+    place.process = await startReplica({ ...this.#environment, ...place.environment, DATABASE_URL: postgres.url, REDIS_URL: redis.url })
     return place.process
   }
 
-  async #newOwner(): Promise<string> {
+  /** The process at a place (0 or 1), started where there is none; resolves when it has both services. */
+  async revive(index: number): Promise<ReplicaProcess> {
+    const place = this.#places[index]
+    if (!place) throw new Error(`there is no place ${index}`)
+    const process = await this.#living(place)
+    await isWell(process.as(''))
+    return process
+  }
+
+  /** The process at a place as it is now, dead or alive. */
+  processAt(index: number): ReplicaProcess {
+    const process = this.#places[index]?.process
+    if (!process) throw new Error(`nothing was started at place ${index}`)
+    return process
+  }
+
+  /** A token of a fresh owner. */
+  async newOwner(scopes: readonly TokenScope[] = ['read', 'write']): Promise<string> {
     const { owners, tokens } = this.observer.identity
     const owner = await owners.create({ name: randomUUID(), role: 'user', actor: 'system' })
-    const scopes = ['read', 'write'] as const
     const { token } = await tokens.create({ ownerId: owner.id, name: 'test', scopes, grantable: new Set(scopes), actor: 'operator' })
     if (token === null) throw new Error('a fresh token is shown')
     return token
@@ -156,11 +173,22 @@ export class TwoReplicas {
   }
 }
 
-/** `role`: what each of the two does. */
-export async function startTwoReplicas({ role }: { role: 'bff' | 'all' }): Promise<TwoReplicas> {
+/** What a request to the provider says of where it comes from. */
+export const placeOf = (request: Pick<FakeRequest, 'headers'>): number => Number(request.headers.authorization?.replace(/^\D*/, ''))
+
+/** `role`: what each of the two does. `answers`: what the provider says where nothing is scripted. */
+export async function startTwoReplicas({
+  role,
+  answers,
+  environment: further = {},
+}: {
+  role: 'bff' | 'all'
+  answers?: (request: FakeRequest) => FakeResponse
+  environment?: Record<string, string>
+}): Promise<TwoReplicas> {
   const { databaseUrl, redisUrl } = fullTierServices()
   const { url, close } = await createFullDatabase(databaseUrl)
-  const upstream = await startFakeUpstream()
+  const upstream = await startFakeUpstream(answers ? { answers } : {})
   const environment = {
     LINGTAI_ROLE: role,
     OPENAI_BASE_URL: upstream.baseUrl,
@@ -168,16 +196,18 @@ export async function startTwoReplicas({ role }: { role: 'bff' | 'all' }): Promi
     LINGTAI_MODEL: 'test-model',
     // The same for all of one instance: with it they sign anchors, and know each other's.
     LINGTAI_SECRET_KEYS: `test:${randomBytes(32).toString('base64')}`,
+    ...further,
   }
   const observer = await composeSystem({
     config: loadConfig({ ...environment, DATABASE_URL: url, REDIS_URL: redisUrl, LINGTAI_HOME: makeTestHome() }),
     logger: createLogger('silent'),
   })
-  const place = async (): Promise<Place> => ({
+  const place = async (index: number): Promise<Place> => ({
     lines: { postgres: await startTcpProxy(url), redis: await startTcpProxy(redisUrl) },
+    environment: { LINGTAI_HOME: makeTestHome(), OPENAI_API_KEY: `test-key-${index}` },
     process: null,
   })
-  const places = [await place(), await place()]
+  const places = [await place(0), await place(1)]
   return new TwoReplicas({ upstream, observer, redis: new Redis(redisUrl), environment, places, dropDatabase: close })
 }
 
