@@ -125,7 +125,11 @@ export const outcomeClauses: readonly Clause[] = [
     tests: { [runs]: ['of turns: an interjection beyond them'] },
   },
   { id: 'OUT.drained', must: 'A drained run is interrupted as drained.', tests: { [rules]: ['drains under its own name'] } },
-  { id: 'OUT.failed.stuck', must: 'A stuck run fails and is not resumed.', tests: {} },
+  {
+    id: 'OUT.failed.stuck',
+    must: 'A stuck run fails and is not resumed.',
+    tests: { 'test/invariants/task-runs.spec.ts': ['an attempt that is stuck fails'] },
+  },
   {
     id: 'OUT.failed.harness',
     must: 'A fault of ours fails the run and is not resumed.',
