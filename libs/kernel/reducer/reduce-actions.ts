@@ -289,7 +289,7 @@ export function resume(state: RunLoopState, command: Extract<RunCommand, { tag: 
   }
   const acting: RunLoopState = { ...state, phase: 'acting', waits_for: null }
   if (state.waits_for.reason === 'waiting_for_approval') return goOn(acting, [resumed])
-  const out = acting.calls.find(({ phase }) => phase === 'dispatched')
+  const out = acting.calls.find(isOut)
   if (acting.calls.length === 0) {
     // Handed over before the turn's request was sent.
     return {
@@ -302,17 +302,20 @@ export function resume(state: RunLoopState, command: Extract<RunCommand, { tag: 
   }
   if (!out || out.effect_id === null) return goOn(acting, [resumed])
   const { effect_id, action_id, constraints } = out
-  // What was never sent is tried again; what was sent is only asked after.
-  const next: RunAction =
-    state.waits_for.reason === 'waiting_for_effect'
-      ? { type: 'dispatch_effect', effect_id, action_id, constraints }
-      : { type: 'reconcile_effect', effect_id, action_id }
-  return { state: acting, actions: [{ type: 'record', events: [resumed] }, next] }
+  // What was never sent is tried again; what was sent is only asked after, and was said to be unknown already.
+  const isUnsent = state.waits_for.reason === 'waiting_for_effect' && out.phase === 'dispatched'
+  const next: RunAction = isUnsent
+    ? { type: 'dispatch_effect', effect_id, action_id, constraints }
+    : { type: 'reconcile_effect', effect_id, action_id }
+  return {
+    state: isUnsent ? acting : withCall(acting, action_id, { phase: 'unknown' }),
+    actions: [{ type: 'record', events: [resumed] }, next],
+  }
 }
 
 /** The truth about an unknown effect, from the target or from a person. */
 export function reconcileEffect(state: RunLoopState, command: Extract<RunCommand, { tag: 'effect_reconciled' }>): Reduction {
-  const call = state.calls.find(({ effect_id: id, phase }) => id === command.effect_id && phase === 'dispatched')
+  const call = state.calls.find(({ effect_id: id, phase }) => id === command.effect_id && phase === 'unknown')
   if (!call || state.phase !== 'acting') return unchanged(state)
   if (command.as === 'unknown') {
     return suspend(state, { reason: 'reconcile_required', checkpointId: command.checkpoint_id, first: [], approval: null })
@@ -325,10 +328,13 @@ export function reconcileEffect(state: RunLoopState, command: Extract<RunCommand
   })
 }
 
+function isOut({ phase }: ToolCall): boolean {
+  return phase === 'dispatched' || phase === 'unknown'
+}
+
 /** An end that was asked for while an action is out: it waits for what becomes of that, since nobody can call it back. */
 export function endAfterAction(state: RunLoopState, tag: RunCommand['tag'], ending: NonNullable<RunLoopState['ending']>): Reduction | null {
-  const isOut = state.phase === 'acting' && state.calls.some(({ phase }) => phase === 'dispatched')
-  if (!isOut) return null
+  if (state.phase !== 'acting' || !state.calls.some(isOut)) return null
   const accepted: RunEvent = { type: 'command.accepted', payload: { tag, command_id: null } }
   return {
     state: { ...state, ending: state.ending ?? ending },
@@ -336,7 +342,7 @@ export function endAfterAction(state: RunLoopState, tag: RunCommand['tag'], endi
   }
 }
 
-/** The end of a run whose owner is gone while an action was out: nobody knows what became of it. */
+/** The end of a run whose owner is gone while an action was out: nobody knows what became of it, which is said and charged once. */
 export function abandonAction(state: RunLoopState, code: string): RunEvent[] {
   if (state.phase !== 'acting') return []
   return state.calls.flatMap((call): RunEvent[] => {

@@ -13,7 +13,8 @@ export type ToolCall = {
   /** Its arguments, as content. */
   content_id: string
   digest: string
-  phase: 'proposed' | 'waiting' | 'dispatched' | 'settled'
+  /** `unknown`: said to be so, and now asked after. */
+  phase: 'proposed' | 'waiting' | 'dispatched' | 'unknown' | 'settled'
   effect_id: string | null
   approval_id: string | null
   capability: CapabilityClass | null
