@@ -108,7 +108,9 @@ function nextCommand(state: RunLoopState, draw: number, n: number): RunCommand {
       return { tag: 'retry_due', effect_id: fresh, model: 'test' }
     case 'acting': {
       const out = state.calls.find(({ effect_id: effectId, phase }) => effectId !== null && phase !== 'settled')
-      if (out?.effect_id && draw % 7 !== 6) {
+      const drain: RunCommand = { tag: 'drain', settled_tokens: 0, checkpoint_id: fresh }
+      if (out?.effect_id) {
+        if (draw % 7 === 6) return drain
         const about = { effect_id: out.effect_id, observation: null, checkpoint_id: fresh }
         return one<RunCommand>(
           { ...about, tag: 'effect_settled', outcome: 'done', code: null, cost_micros: 5, cost_estimated: false },
@@ -120,7 +122,7 @@ function nextCommand(state: RunLoopState, draw: number, n: number): RunCommand {
         )
       }
       const next = state.calls.find(({ phase }) => phase === 'proposed' || phase === 'waiting')
-      if (!next) return { tag: 'drain', settled_tokens: 0, checkpoint_id: fresh }
+      if (!next) return drain
       const changes = one<Partial<AdmissionFacts>>(
         {},
         { capability: 'irreversible_external' },
