@@ -57,6 +57,7 @@ describe('the API document', () => {
     ])
   })
 
+  // A task's action brings a key of its own, and its cancellation and completion are settled once by the task's state.
   it('has every mutation of the API take a key, but those that write nothing by it', () => {
     const without = routes.filter((route) => route.isMutation && !route.idempotent).map((route) => `${route.method} ${route.path}`)
     expect(without.toSorted()).toMatchInlineSnapshot(`
@@ -68,6 +69,10 @@ describe('the API document', () => {
         "POST /v1/memories/search",
         "POST /v1/runs/{id}/cancel",
         "POST /v1/session",
+        "POST /v1/tasks/{id}/actions",
+        "POST /v1/tasks/{id}/cancel",
+        "POST /v1/tasks/{id}/complete",
+        "POST /v1/tool-sources/{id}/refresh",
       ]
     `)
   })
