@@ -206,6 +206,11 @@ describe('sending', () => {
     expect(await decided(accepted.run_id)).toMatchObject([{ verdict: 'ask' }, { verdict: 'rule_bound', reason: 'approved' }])
     expect((await node(world.system, accepted.candidate_id)).text).toContain('I will write.')
     expect((await call<ApprovalView>(world.system, 'GET', `/v1/approvals/${approval.id}`)).state).toBe('used')
+    const [row] = await world.system.system.database.query<{ reserved_micros: number; cost_micros: number }>(
+      'SELECT reserved_micros, cost_micros FROM effects WHERE run_id = $1::uuid',
+      [accepted.run_id],
+    )
+    expect(row).toEqual({ reserved_micros: 10, cost_micros: 10 })
   })
 
   it('does not happen after a no; the character hears of it', async () => {

@@ -33,17 +33,36 @@ export async function applyEffectEvents(
   events: readonly RunEvent[],
   deps: { ledger: EffectLedger; approvals: ApprovalStore; now: Date },
 ): Promise<void> {
-  for (const event of events) await apply(run, event, deps)
+  for (const event of events) await apply(run, event, { ...deps, charged: (effectId, type) => chargeOf(events, effectId, type) })
 }
 
-async function apply(run: RunRow, event: RunEvent, deps: { ledger: EffectLedger; approvals: ApprovalStore; now: Date }): Promise<void> {
-  const { ledger } = deps
+/** What the same events reserve for an effect, or settle it at; null where they say nothing of it. Micro-units. */
+function chargeOf(events: readonly RunEvent[], effectId: string, type: 'budget.reserved' | 'budget.settled'): number | null {
+  for (const event of events) {
+    if (event.type === type && event.payload.effect_id === effectId) return event.payload.cost_micros ?? null
+  }
+  return null
+}
+
+type EffectDeps = {
+  ledger: EffectLedger
+  approvals: ApprovalStore
+  now: Date
+  charged(effectId: string, type: 'budget.reserved' | 'budget.settled'): number | null
+}
+
+async function apply(run: RunRow, event: RunEvent, deps: EffectDeps): Promise<void> {
+  const { ledger, charged } = deps
   switch (event.type) {
     case 'effect.intent':
       return bind(run, event.payload, deps)
     case 'tool.done': {
       const { effect_id, content_id } = event.payload
-      return settle(ledger, effect_id, ['done', 'proved_done'], { code: null, outcomeContentId: content_id, costMicros: null })
+      return settle(ledger, effect_id, ['done', 'proved_done'], {
+        code: null,
+        outcomeContentId: content_id,
+        costMicros: charged(effect_id, 'budget.settled'),
+      })
     }
     case 'effect.failed': {
       const { effect_id, code } = event.payload
@@ -63,11 +82,7 @@ async function apply(run: RunRow, event: RunEvent, deps: { ledger: EffectLedger;
   }
 }
 
-async function bind(
-  run: RunRow,
-  intent: EventPayload<'effect.intent'>,
-  { ledger, approvals, now }: { ledger: EffectLedger; approvals: ApprovalStore; now: Date },
-): Promise<void> {
+async function bind(run: RunRow, intent: EventPayload<'effect.intent'>, { ledger, approvals, now, charged }: EffectDeps): Promise<void> {
   await ledger.bind({
     id: intent.effect_id,
     owner_id: run.owner_id,
@@ -82,7 +97,7 @@ async function bind(
     idempotency_key: intent.action_id,
     arguments_content_id: intent.content_id,
     arguments_hash: intent.arguments_hash,
-    reserved_micros: 0,
+    reserved_micros: charged(intent.effect_id, 'budget.reserved') ?? 0,
   })
   if (intent.approval_id === null) return
   const used = await approvals.move(intent.approval_id, { from: 'approved', to: 'used', by: null, at: now })
