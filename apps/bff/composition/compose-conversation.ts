@@ -27,7 +27,7 @@ import { leastCost } from '#runtime/turn/run-actions'
 import { RunAppender } from '#runtime/turn/run-appender'
 import { MaintenanceRuns } from '#runtime/turn/maintenance-runs'
 import { RequestBuilder } from '#runtime/turn/request-builder'
-import type { RunHostDeps } from '#runtime/turn/run-host'
+import type { RunHostDeps } from '#runtime/turn/run-deps'
 import { RunSealer } from '#runtime/turn/run-sealer'
 import { RunSuspender } from '#runtime/turn/run-suspender'
 import { RunStreams } from '../runs/run-streams.ts'
@@ -107,7 +107,7 @@ export function composeConversation(
     contents,
     sprouts,
     appender: new RunAppender(log),
-    sealer: new RunSealer({ unitOfWork: database, log, runs, contents, sprouts, actions: actionDeps, clock }),
+    sealer: new RunSealer({ unitOfWork: database, log, runs, contents, sprouts, actions: actionDeps, clock, ids }),
     suspender: new RunSuspender({ unitOfWork: database, log, runs, contents, actions: actionDeps, clock }),
     actions: actionDeps,
     projector,

@@ -6,7 +6,7 @@ import type { EventLog } from '#kernel/ports/event-log'
 import type { Fanout } from '#kernel/ports/fanout'
 import type { RunRow, RunStore } from '#kernel/ports/run-store'
 import type { UnitOfWork } from '#kernel/ports/unit-of-work'
-import { commandChannel } from '#runtime/turn/run-host'
+import { commandChannel } from '#runtime/turn/run-inbox'
 
 /** What the runs' side needs to know of trees: titles of those that hold a seat. */
 export interface TreeTitles {

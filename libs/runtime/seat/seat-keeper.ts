@@ -2,10 +2,11 @@ import type { RunRow } from '#kernel/ports/run-store'
 import type { Seat } from '#kernel/ports/seat'
 import { endFromRecord, lastPublicSeq } from '../turn/end-from-record.ts'
 import type { EndingCommand } from '../turn/end-from-record.ts'
+import { inheritanceOf } from '../turn/inheritance.ts'
 import { readStream } from '../turn/read-stream.ts'
 import { resumptionOf } from '../turn/resumption.ts'
 import { RunHost } from '../turn/run-host.ts'
-import type { RunHostDeps } from '../turn/run-host.ts'
+import type { RunHostDeps } from '../turn/run-deps.ts'
 
 /** A sign of life this often (decision 22). */
 const HEARTBEAT_MS = 5_000
@@ -78,12 +79,14 @@ export class SeatKeeper {
     const stored = await readStream(this.#deps.log, `run:${run.id}`)
     const last = stored.at(-1)
     const records = stored.map((event) => event.record)
+    const resumption = await resumptionOf(run, records, this.#deps)
     const host = new RunHost({
       run,
       head: last ? { seq: last.record.seq, hash: last.hash } : { seq: 0, hash: new Uint8Array(32) },
       lastPublicSeq: lastPublicSeq(records),
       deps: this.#deps,
-      resumption: await resumptionOf(run, records, this.#deps),
+      resumption,
+      inheritance: resumption ? null : await inheritanceOf(run, this.#deps),
     })
     const done = host
       .drive()

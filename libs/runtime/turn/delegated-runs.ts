@@ -15,8 +15,8 @@ import { costMicros, refused, streamedFrame } from './request-builder.ts'
 import type { ModelChoice, RequestBuilder } from './request-builder.ts'
 import { resumptionOf } from './resumption.ts'
 import { shownName } from './run-actions.ts'
+import type { RunHostDeps } from './run-deps.ts'
 import { RunHost } from './run-host.ts'
-import type { RunHostDeps } from './run-host.ts'
 
 /** A stored text that a delegated run is told. */
 export type DelegatedText = { text: string; contentId: string; digest: string; trust: Trust }

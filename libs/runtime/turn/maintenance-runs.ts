@@ -12,8 +12,8 @@ import { keepAlive } from './keep-alive.ts'
 import type { ContextProjector, ReadyRequest, RefusedRequest, RunPin } from './ports.ts'
 import { costMicros, refused, streamedFrame } from './request-builder.ts'
 import type { ModelChoice, RequestBuilder } from './request-builder.ts'
+import type { RunHostDeps } from './run-deps.ts'
 import { RunHost } from './run-host.ts'
-import type { RunHostDeps } from './run-host.ts'
 
 /** A maintenance run has one turn and a fixed budget (spec/2 "Events"). */
 export const MAINTENANCE_LIMITS: RunLimits = {

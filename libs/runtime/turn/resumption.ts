@@ -1,10 +1,11 @@
 import type { EventPayload, EventRecord } from '#contracts'
 import type { CheckpointStore } from '#kernel/ports/approval-store'
 import type { ContentStore } from '#kernel/ports/content-store'
+import type { EventLog } from '#kernel/ports/event-log'
 import type { RunRow, RunStore } from '#kernel/ports/run-store'
-import { contextTrust } from './end-from-record.ts'
-import { insertsOf } from './inserts.ts'
-import type { RunResumption } from './run-host.ts'
+import { contextTrust } from './context-trust.ts'
+import { insertsOfRun } from './inheritance.ts'
+import type { RunResumption } from './run-deps.ts'
 
 /**
  * Where a run that was suspended goes on: its newest checkpoint, and what its record shows (`003…` §4). Null for a run that never stopped to
@@ -13,7 +14,7 @@ import type { RunResumption } from './run-host.ts'
 export async function resumptionOf(
   run: RunRow,
   records: readonly EventRecord[],
-  deps: { contents: ContentStore; runs: RunStore; actions: { checkpoints: CheckpointStore } },
+  deps: { log: EventLog; contents: ContentStore; runs: RunStore; actions: { checkpoints: CheckpointStore } },
 ): Promise<RunResumption | null> {
   const started = records.find(({ type }) => type === 'run.started')
   if (!started || !records.some(({ type }) => type === 'run.suspended')) return null
@@ -30,7 +31,7 @@ export async function resumptionOf(
       limits: checkpoint.state.limits,
     },
     segments: await deps.runs.segments(run.id),
-    inserts: await insertsOf(records, deps.contents),
+    inserts: await insertsOfRun(run, records, deps),
     trust: contextTrust(records) ?? 'untrusted',
   }
 }

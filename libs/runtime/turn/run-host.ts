@@ -1,21 +1,13 @@
-import type { Cause, Trust } from '#contracts'
-import { meetTrust } from '#contracts'
+import type { Cause } from '#contracts'
+import { ADMISSION_POLICY_VERSION } from '#kernel/admission/admit'
 import { RunDriver } from '#kernel/driver/driver'
 import type { DriverOutcome, Performed, RunEffects } from '#kernel/driver/driver'
-import type { Clock, Ids, Scheduler } from '#kernel/ports/clock'
-import type { ContentStore } from '#kernel/ports/content-store'
-import type { EventLog, SegmentRow } from '#kernel/ports/event-log'
-import type { Fanout } from '#kernel/ports/fanout'
-import type { ModelFailure, ModelGateway, ModelStreamEvent } from '#kernel/ports/model-gateway'
-import type { Checkpoint } from '#kernel/ports/approval-store'
-import type { ToolContract } from '#kernel/ports/effect-target'
-import type { RunRow, RunStore } from '#kernel/ports/run-store'
-import type { UnitOfWork } from '#kernel/ports/unit-of-work'
+import type { SegmentRow } from '#kernel/ports/event-log'
+import type { RunRow } from '#kernel/ports/run-store'
 import { saltedDigest } from '#kernel/record/chain'
 import type { StreamHead } from '#kernel/record/chain'
-import { ADMISSION_POLICY_VERSION } from '#kernel/admission/admit'
 import type { RunAction, RunEvent } from '#kernel/reducer/actions'
-import type { RunCommand, Usage } from '#kernel/reducer/commands'
+import type { RunCommand } from '#kernel/reducer/commands'
 import { initialState, REDUCER_VERSION } from '#kernel/reducer/state'
 import type { ToolCall } from '#kernel/reducer/state'
 import { causeOf } from './cause.ts'
@@ -23,59 +15,15 @@ import { DeltaWriter } from './delta-writer.ts'
 import type { Segment } from './delta-writer.ts'
 import { endFromRecord } from './end-from-record.ts'
 import { foldAnswer } from './fold-answer.ts'
-import type { FoldInsert } from './fold-answer.ts'
-import { insertOf } from './inserts.ts'
-import { interruptReason } from './interrupt-reason.ts'
-import type { ContextProjector, EndpointQuirks, PendingContent, ReadyRequest, RunPin, SproutKeeper } from './ports.ts'
-import { RunActions, shownTools } from './run-actions.ts'
-import type { ActionDeps } from './run-actions.ts'
-import type { RunAppender } from './run-appender.ts'
+import type { PendingContent, RunPin } from './ports.ts'
+import { RunActions } from './run-actions.ts'
+import type { Inheritance } from './inheritance.ts'
+import type { RunHostDeps, RunResumption } from './run-deps.ts'
+import { commandChannel, RunInbox } from './run-inbox.ts'
+import { RunModel } from './run-model.ts'
 import { RunPublisher } from './run-publisher.ts'
 import { RunRecorder } from './run-recorder.ts'
-import type { RunSealer } from './run-sealer.ts'
-import type { RunSuspender } from './run-suspender.ts'
-import { UsageOption } from './usage-option.ts'
-
-/** Everything that running runs needs from outside. */
-export type RunHostDeps = {
-  unitOfWork: UnitOfWork
-  log: EventLog
-  runs: RunStore
-  contents: ContentStore
-  sprouts: SproutKeeper
-  appender: RunAppender
-  sealer: RunSealer
-  suspender: RunSuspender
-  actions: ActionDeps
-  projector: ContextProjector
-  gateway: ModelGateway
-  quirks: EndpointQuirks
-  fanout: Fanout
-  clock: Clock
-  ids: Ids
-  scheduler: Scheduler
-  /** Milliseconds before try number `tries` + 1, or null when it is not worth it. */
-  retryDelay(failure: { retryable: boolean; retryAfterMs?: number; tries: number }): number | null
-  report(error: unknown, runId: string): void
-}
-
-/** A durable piece of the answer, and its part in it. */
-type SaidSegment = Omit<Segment, 'digest'> & { part: number }
-
-/** Where a run that waited goes on: the loop's state, and what its record shows of what was said and done. */
-export type RunResumption = {
-  checkpoint: Checkpoint
-  pin: RunPin
-  segments: readonly SaidSegment[]
-  inserts: readonly FoldInsert[]
-  /** The meet of everything that the model saw so far (K1). */
-  trust: Trust
-}
-
-/** Channel that tells a run's owner that a command was accepted. */
-export function commandChannel(runId: string): string {
-  return `run-commands.${runId}`
-}
+import { RunSoFar } from './run-so-far.ts'
 
 /**
  * One run, from the granted seat to its end: the effects that the driver asks for (spec/1 "The life of a turn", 3–8). Lives in one process
@@ -86,26 +34,17 @@ export class RunHost implements RunEffects {
   readonly #deps: RunHostDeps
   readonly #driver: RunDriver
   readonly #deltas: DeltaWriter
-  readonly #segments: SaidSegment[]
-  readonly #inserts: FoldInsert[]
   readonly #resumption: RunResumption | null
+  readonly #inheritance: Inheritance | null
+  readonly #soFar: RunSoFar
   readonly #actions: RunActions
-  /** Texts that this run's events refer to and that are not read back: interjections, arguments, observations. */
-  readonly #texts = new Map<string, string>()
-  readonly #steerDigests = new Map<string, string>()
-  readonly #seenCommands = new Set<string>()
-  readonly #usageOption: UsageOption
+  readonly #model: RunModel
+  readonly #inbox: RunInbox
   readonly #recorder: RunRecorder
   readonly #publisher: RunPublisher
   #handedOver: Segment[] = []
   #pin: RunPin | null = null
-  #request: ReadyRequest | null = null
-  #shown: readonly ToolContract[] = []
-  /** The meet of everything that the model saw so far; null before it saw anything (K1). */
-  #contextTrust: Trust | null
-  #proposals: { name: string; argumentsText: string }[] = []
   #began = 0
-  #abort: AbortController | null = null
   #answerSalt: Uint8Array | undefined
   #cancelTimer: () => void = () => undefined
 
@@ -115,37 +54,58 @@ export class RunHost implements RunEffects {
     lastPublicSeq,
     deps,
     resumption = null,
+    inheritance = null,
   }: {
     run: RunRow
     head: StreamHead
     lastPublicSeq: number
     deps: RunHostDeps
     resumption?: RunResumption | null
+    /** Of a run that goes on with another one and has not begun yet. */
+    inheritance?: Inheritance | null
   }) {
     this.run = run
     this.#deps = deps
     this.#resumption = resumption
-    this.#segments = [...(resumption?.segments ?? [])]
-    this.#inserts = [...(resumption?.inserts ?? [])]
-    this.#contextTrust = resumption?.trust ?? null
+    this.#inheritance = inheritance
     this.#pin = resumption?.pin ?? null
+    this.#soFar = new RunSoFar(resumption ?? inheritance)
     this.#actions = new RunActions({ run, deps: { ...deps, ...deps.actions }, profileHash: () => this.#pin?.profileHash ?? '' })
-    this.#usageOption = new UsageOption(deps.quirks)
-    this.#recorder = new RunRecorder({ run, head, sproutOpen: this.#segments.length > 0, deps })
+    this.#recorder = new RunRecorder({ run, head, sproutOpen: (resumption?.checkpoint.state.deltas ?? 0) > 0, deps })
     this.#publisher = new RunPublisher({
       runId: run.id,
       lastPublicSeq,
       fanout: deps.fanout,
       texts: {
         segment: (ordinal) => {
-          const segment = this.#segments[ordinal]
+          const segment = this.#soFar.segments[ordinal]
           return { kind: segment?.kind ?? 'text', part: segment?.part ?? 0, text: segment?.body ?? null }
         },
-        content: (contentId) => this.#texts.get(contentId) ?? null,
+        content: (contentId) => this.#soFar.textOf(contentId),
       },
     })
     this.#driver = new RunDriver({ state: resumption?.checkpoint.state ?? initialState(run.candidate_id), effects: this })
     this.#deltas = new DeltaWriter({ ids: deps.ids, scheduler: deps.scheduler, flush: (segments) => this.#handOver(segments) })
+    const submit = (command: RunCommand): void => void this.#driver.submit(command)
+    this.#inbox = new RunInbox({
+      runId: run.id,
+      runs: deps.runs,
+      contents: deps.contents,
+      soFar: this.#soFar,
+      submit,
+      cancel: () => this.#cutOff({ tag: 'cancel', settled_tokens: 0 }),
+    })
+    this.#model = new RunModel({
+      ...deps,
+      run,
+      soFar: this.#soFar,
+      deltas: this.#deltas,
+      proposals: this.#actions,
+      state: () => this.#driver.state,
+      submit,
+      hold: (contents) => this.#recorder.hold(contents),
+      pollCommands: () => this.pollCommands(),
+    })
   }
 
   async drive(): Promise<DriverOutcome> {
@@ -195,6 +155,7 @@ export class RunHost implements RunEffects {
       profile_hash: pin.profileHash,
       bundle: pin.bundle,
       limits: pin.limits,
+      inherited: this.#inheritance && { segments: this.#inheritance.segments.length, parts: this.#inheritance.parts },
     }
   }
 
@@ -221,23 +182,8 @@ export class RunHost implements RunEffects {
   }
 
   /** Takes in what was accepted for this run and not seen yet (decision 16). */
-  async pollCommands(): Promise<void> {
-    const { runs, contents } = this.#deps
-    const open = (await runs.openCommands(this.run.id)).filter((command) => !this.#seenCommands.has(command.id))
-    const found = await contents.get(open.flatMap((command) => command.content_id ?? []))
-    for (const command of open) {
-      // Another look may have taken it in while this one waited for the texts.
-      if (this.#seenCommands.has(command.id)) continue
-      this.#seenCommands.add(command.id)
-      if (command.kind === 'cancel') this.#cutOff({ tag: 'cancel', settled_tokens: 0 })
-      else if (command.kind !== 'steer') this.#driver.submit({ tag: 'unknown' })
-      const content = command.content_id === null ? undefined : found.get(command.content_id)
-      if (command.kind !== 'steer' || !content) continue
-      const digest = Buffer.from(content.digest).toString('hex')
-      this.#texts.set(content.id, content.body ?? '')
-      this.#steerDigests.set(content.id, digest)
-      this.#driver.submit({ tag: 'steer', command_id: command.id, content_id: content.id, digest })
-    }
+  pollCommands(): Promise<void> {
+    return this.#inbox.poll()
   }
 
   /** What was already said is kept, then the run ends. */
@@ -279,161 +225,44 @@ export class RunHost implements RunEffects {
       events: action.events,
       cause: causeOf(command),
       rows,
-      trust: this.#contextTrust ?? 'untrusted',
+      trust: this.#soFar.trust,
       pin: command.tag === 'start' ? this.#pin : null,
+      inherited: command.tag === 'start' ? this.#inheritedRows() : [],
     })
     if (written === 'fenced') return 'fenced'
     if (written === 'killed') {
       this.kill()
       return 'refused'
     }
-    this.#segments.push(...segments.map((segment, index) => ({ ...segment, part: rows[index]?.part ?? 0 })))
-    for (const event of action.events) {
-      const insert = insertOf(event, (contentId) => this.#texts.get(contentId) ?? null)
-      if (insert) this.#inserts.push(insert)
-    }
+    this.#soFar.say(segments.map((segment, index) => ({ ...segment, part: rows[index]?.part ?? 0 })))
+    this.#soFar.insert(action.events)
     this.#publisher.publish(written.chained)
     if (rows.length > 0) this.#deltas.acknowledge()
     return 'done'
   }
 
+  #inheritedRows(): SegmentRow[] {
+    return (this.#inheritance?.segments ?? []).map((segment, ordinal) => ({ run_id: this.run.id, ordinal, ...segment }))
+  }
+
   // ------------------------------------------------------------ the model
 
   projectContext(turn: number): void {
-    this.#background(this.#project(turn))
-  }
-
-  async #project(turn: number): Promise<void> {
     if (!this.#pin) throw new Error('the run was not pinned')
-    this.#shown = await shownTools(this.run, this.#deps.actions)
-    const result = await this.#deps.projector.project({
-      run: this.run,
-      pin: this.#pin,
-      turn,
-      continuation: { segments: this.#segments, inserts: this.#inserts, trust: this.#contextTrust ?? 'untrusted' },
-      asksUsage: await this.#usageOption.isAskedFor(),
-      tools: this.#shown,
-    })
-    if ('bodyText' in result) {
-      this.#request = result
-      this.#recorder.hold(result.contents)
-      const { trust } = result.command.projection
-      this.#contextTrust = meetTrust([trust, this.#contextTrust ?? trust])
-    }
-    this.#driver.submit(result.command)
+    this.#background(this.#model.project(turn, this.#pin))
   }
 
   requestModel(): void {
-    this.#background(this.#stream())
-  }
-
-  async #stream(): Promise<void> {
-    const request = this.#request
-    if (!request) throw new Error('there is no request to send')
-    const abort = new AbortController()
-    this.#abort = abort
-    this.#proposals = []
-    const usage: Usage = { prompt_tokens: request.promptTokens, completion_tokens: 0, estimated: true }
-    for await (const event of this.#deps.gateway.stream({
-      body: request.body,
-      bodyText: request.bodyText,
-      purpose: request.command.purpose,
-      signal: abort.signal,
-    })) {
-      if (abort.signal.aborted) return
-      await this.#take(event, request, usage)
-    }
-  }
-
-  async #take(event: ModelStreamEvent, request: ReadyRequest, usage: Usage): Promise<void> {
-    const { projector } = this.#deps
-    switch (event.type) {
-      case 'opened':
-        return
-      case 'tool_call':
-        if (usage.estimated) usage.completion_tokens += projector.countTokens(event.argumentsText)
-        this.#proposals.push({ name: event.name, argumentsText: event.argumentsText })
-        return
-      case 'text':
-      case 'reasoning':
-        if (usage.estimated) usage.completion_tokens += projector.countTokens(event.text)
-        this.#deltas.push(event.type, event.text)
-        return
-      case 'usage':
-        usage.prompt_tokens = event.promptTokens
-        usage.completion_tokens = event.completionTokens
-        usage.estimated = event.estimated
-        return
-      case 'finished':
-        this.#deltas.flushNow()
-        await this.#keepQuirks(request)
-        await this.pollCommands()
-        this.#driver.submit({
-          tag: 'model_finished',
-          finish_reason: event.finishReason,
-          usage,
-          cost_micros: projector.costMicros({ prompt: usage.prompt_tokens, completion: usage.completion_tokens }),
-          calls: this.#proposed(event),
-        })
-        return
-      case 'interrupted':
-        this.#deltas.flushNow()
-        this.#driver.submit({
-          tag: 'model_interrupted',
-          reason: interruptReason(event.code),
-          code: event.code,
-          provider_code: event.providerCode ?? null,
-          settled_tokens: usage.estimated
-            ? (this.#driver.state.effect?.reserved_tokens ?? 0)
-            : usage.prompt_tokens + usage.completion_tokens,
-        })
-        return
-      case 'failed':
-        this.#driver.submit(this.#failureOf(event, request))
-        return
-    }
-  }
-
-  /** A message that was cut short proposes nothing: what is missing may be what matters (case E21). */
-  #proposed({ finishReason, droppedToolCalls }: Extract<ModelStreamEvent, { type: 'finished' }>) {
-    const isWhole = droppedToolCalls === 0 && finishReason !== 'length' && finishReason !== 'content_filter'
-    const { calls, contents } = this.#actions.propose(isWhole ? this.#proposals : [], this.#shown)
-    this.#hold(contents)
-    return calls
-  }
-
-  #hold(contents: readonly PendingContent[]): void {
-    this.#recorder.hold(contents)
-    for (const { id, content } of contents) if (typeof content === 'string') this.#texts.set(id, content)
-  }
-
-  #failureOf(failure: ModelFailure, request: ReadyRequest): RunCommand {
-    const { code, providerCode, status, retryable, retryAfterMs } = failure
-    const rebuild = this.#usageOption.isRefusedBy(failure, request.body)
-    const retryInMs = rebuild ? 0 : this.#deps.retryDelay({ retryable, retryAfterMs, tries: this.#driver.state.tries })
-    return {
-      tag: 'model_failed',
-      code,
-      provider_code: providerCode ?? null,
-      status: status ?? null,
-      retry_in_ms: retryInMs,
-      rebuild,
-    }
-  }
-
-  /** An answer is no worse for what could not be noted of its endpoint: the next one shows it again. */
-  async #keepQuirks(request: ReadyRequest): Promise<void> {
-    await this.#usageOption.learnFrom(request.body).catch((error: unknown) => this.#deps.report(error, this.run.id))
+    this.#background(this.#model.stream())
   }
 
   abortModel(): void {
-    this.#abort?.abort()
-    this.#abort = null
+    this.#model.abort()
   }
 
   waitRetry(milliseconds: number): void {
     this.#deps.scheduler.after(milliseconds, () =>
-      this.#driver.submit({ tag: 'retry_due', effect_id: this.#deps.ids.next(), model: this.#request?.command.model ?? 'other' }),
+      this.#driver.submit({ tag: 'retry_due', effect_id: this.#deps.ids.next(), model: this.#model.model }),
     )
   }
 
@@ -446,13 +275,11 @@ export class RunHost implements RunEffects {
   }
 
   assessCall(actionId: string): void {
-    this.#background(
-      this.#actions.assess(this.#call(actionId), this.#contextTrust ?? 'untrusted').then((command) => void this.#driver.submit(command)),
-    )
+    this.#background(this.#actions.assess(this.#call(actionId), this.#soFar.trust).then((command) => void this.#driver.submit(command)))
   }
 
   dispatchEffect({ effect_id: effectId, action_id, constraints }: Extract<RunAction, { type: 'dispatch_effect' }>): void {
-    const contextTrust = this.#contextTrust ?? 'untrusted'
+    const contextTrust = this.#soFar.trust
     this.#background(this.#submitActed(this.#actions.dispatch({ call: this.#call(action_id), effectId, constraints, contextTrust })))
   }
 
@@ -462,7 +289,8 @@ export class RunHost implements RunEffects {
 
   async #submitActed(acted: Promise<{ command: RunCommand; contents: PendingContent[] }>): Promise<void> {
     const { command, contents } = await acted
-    this.#hold(contents)
+    this.#recorder.hold(contents)
+    this.#soFar.keepTexts(contents)
     this.#driver.submit(command)
   }
 
@@ -499,7 +327,7 @@ export class RunHost implements RunEffects {
   // ------------------------------------------------------------ the end
 
   acceptAnswer(): void {
-    const { body } = foldAnswer(this.#segments, this.#inserts)
+    const { body } = foldAnswer(this.#soFar.segments, this.#soFar.inserts)
     this.#answerSalt = this.#deps.ids.bytes(32)
     this.#driver.submit({
       tag: 'accepted',
@@ -514,9 +342,9 @@ export class RunHost implements RunEffects {
       head: this.#recorder.head,
       action,
       cause: causeOf(command) satisfies Cause,
-      segments: this.#segments,
-      inserts: this.#inserts,
-      trust: this.#contextTrust,
+      segments: this.#soFar.segments,
+      inserts: this.#soFar.inserts,
+      trust: this.#soFar.seenTrust,
       contents: this.#recorder.held,
       ...(action.outcome === 'finished' && this.#answerSalt ? { answerSalt: this.#answerSalt } : {}),
     })
