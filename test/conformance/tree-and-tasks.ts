@@ -8,7 +8,9 @@ const consent = 'test/ports/memory-consent.spec.ts'
 const actions = 'test/story/actions.spec.ts'
 const storyTree = 'test/story/tree.spec.ts'
 const story = 'test/story/story.spec.ts'
-const tasks = 'test/story/tasks.spec.ts'
+const taskApprovals = 'test/story/task-approvals.spec.ts'
+const taskAttempts = 'test/story/task-attempts.spec.ts'
+const taskCandidates = 'test/story/task-candidates.spec.ts'
 const taskRules = 'libs/kernel/tasks/tasks.properties.spec.ts'
 const delegated = 'test/story/delegated.spec.ts'
 const tree = 'test/invariants/tree.spec.ts'
@@ -262,20 +264,20 @@ export const taskClauses: readonly Clause[] = [
     id: 'TASK.objects',
     must: 'Task, attempt, action, observation, artifact, decision, checkpoint, verification and evidence are objects of their own with their fields.',
     tests: {
-      [tasks]: ['is done only when it was verified and its owner committed exactly it'],
+      [taskCandidates]: ['is done only when it was verified and its owner committed exactly it'],
       [taskRules]: ['from a checkpoint at any place is the fold from the beginning'],
     },
   },
   {
     id: 'TASK.request-is-not-commit',
     must: 'Who asks for a task and who may commit it are two things.',
-    tests: { [tasks]: ['is done only when it was verified and its owner committed exactly it'] },
+    tests: { [taskCandidates]: ['is done only when it was verified and its owner committed exactly it'] },
   },
   {
     id: 'TASK.completion-gate',
     must: 'A candidate is sealed, looked at and verified before a task is finished; what is not verified is repaired within bounds.',
     tests: {
-      [tasks]: ['E13: committed but checks empty or false', 'is none while an action is open'],
+      [taskCandidates]: ['E13: committed but checks empty or false', 'is none while an action is open'],
       [taskRules]: ['passes only where something was checked and all of it holds; repair is bounded'],
       [delegated]: ['mends what a check found within its bound'],
     },
@@ -284,33 +286,33 @@ export const taskClauses: readonly Clause[] = [
     id: 'TASK.verified-is-not-permission',
     must: 'Verified is no permission: the commit is a person’s.',
     tests: {
-      [tasks]: ['is done only when it was verified and its owner committed exactly it'],
+      [taskCandidates]: ['is done only when it was verified and its owner committed exactly it'],
       [taskRules]: ['is done only after it was verified and committed'],
     },
   },
   {
     id: 'TASK.independent-work',
     must: 'Parallel work passes an unfinished effect only where it was declared independent.',
-    tests: { [tasks]: ['where it was declared independent'], [taskRules]: ['is held up only by what stands before it'] },
+    tests: { [taskApprovals]: ['where it was declared independent'], [taskRules]: ['is held up only by what stands before it'] },
   },
   {
     id: 'TASK.cancel',
     must: 'Cancelling marks, stops children, aborts, revokes and reconciles; it is cancelled when all is quiet.',
     tests: {
-      [tasks]: ['E12: with an unknown effect it is cancelling until that is reconciled', 'while an action is out: it hears of it'],
+      [taskCandidates]: ['E12: with an unknown effect it is cancelling until that is reconciled', 'while an action is out: it hears of it'],
       [delegated]: ['is cancelled with its task, also while it waits for a person'],
     },
   },
   {
     id: 'TASK.recover-cancelling',
     must: 'What was being cancelled only goes on being cancelled after a crash.',
-    tests: { [tasks]: ['E11: cancel, restart, then approve, submit, complete: all answer cancelled'] },
+    tests: { [taskCandidates]: ['E11: cancel, restart, then approve, submit, complete: all answer cancelled'] },
   },
   {
     id: 'TASK.capabilities',
     must: 'What an adapter can do is compared with what the task needs before it is scheduled; no or unknown goes elsewhere.',
     tests: {
-      [tasks]: ['is not started where no runtime can do what the task needs'],
+      [taskAttempts]: ['is not started where no runtime can do what the task needs'],
       [taskRules]: ['no and unknown are never scheduled past'],
       [delegated]: ['what it cannot show is never scheduled past'],
     },
@@ -319,7 +321,7 @@ export const taskClauses: readonly Clause[] = [
     id: 'TASK.evidence',
     must: 'A task’s evidence is handed out whole.',
     tests: {
-      [tasks]: ['is done only when it was verified and its owner committed exactly it'],
+      [taskCandidates]: ['is done only when it was verified and its owner committed exactly it'],
       [delegated]: ['works with the task’s own tools'],
     },
   },

@@ -1,5 +1,6 @@
 import type { CapabilitySet } from '#contracts'
-import type { AttemptKeeper, RuntimeAdapter } from '#domains/tasks/attempt-keeper'
+import type { AttemptKeeper } from '#domains/tasks/attempt-keeper'
+import type { RuntimeAdapter } from '#domains/tasks/attempt-starts'
 import type { CompletionService } from '#domains/tasks/completion.service'
 import type { TaskDeps } from '#domains/tasks/deps'
 import { LoopedAttempts } from '#domains/tasks/looped-attempts'

@@ -1,6 +1,6 @@
-import type { NewEvent } from '#contracts'
+import type { AttemptStatus, EventPayload, NewEvent } from '#contracts'
 import type { ChainedEvent } from '#kernel/record/chain'
-import type { ActionRow, TaskRow } from '#kernel/ports/task-store'
+import type { ActionRow, AttemptRow, TaskRow } from '#kernel/ports/task-store'
 import type { TaskDeps } from './deps.ts'
 
 type TaskEventName = Extract<
@@ -41,4 +41,17 @@ export function settledEvent(
     payload: { action_id: action.id, effect_id: action.effect_id, from: action.state, ...settled },
     ...(settled.content_id !== null && digest !== null ? { content_digests: [{ content_id: settled.content_id, digest }] } : {}),
   }
+}
+
+/** Tells how an attempt went on. Inside a unit of work that holds the task. */
+export async function tellChange(
+  deps: Pick<TaskDeps, 'log' | 'clock'>,
+  task: TaskRow,
+  attempt: AttemptRow,
+  to: AttemptStatus,
+  reason: string | null,
+  used: Partial<EventPayload<'attempt.changed'>> = {},
+): Promise<void> {
+  const payload = { attempt_id: attempt.id, from: attempt.status, to, reason, ...used }
+  await appendTaskEvents(deps, task, [{ type: 'attempt.changed', payload }], { actor: 'kernel', tag: 'sync' })
 }
