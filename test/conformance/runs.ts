@@ -85,7 +85,17 @@ export const outcomeClauses: readonly Clause[] = [
     must: 'An effect that somebody else has in hand suspends the run, which can be resumed.',
     tests: { [acting]: ['tries again what was never sent, and only that'] },
   },
-  { id: 'OUT.waiting-for-user', must: 'A question to the user suspends the run, which can be resumed.', tests: {} },
+  {
+    id: 'OUT.waiting-for-user',
+    must: 'A question to the user suspends the run, which can be resumed.',
+    tests: {
+      'test/story/task-waiting.spec.ts': [
+        'suspends its run with a checkpoint, and the answer resumes it',
+        'is cancelled where it waits, by its task and by its run',
+        'is found where it stood after a crash in between',
+      ],
+    },
+  },
   {
     id: 'OUT.reconcile-required',
     must: 'An unknown with consequences suspends the run until it is settled.',

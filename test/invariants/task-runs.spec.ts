@@ -27,7 +27,7 @@ it('an attempt that is stuck fails, says so, and is not taken up again', async (
   const row = await plane.system.conversation.runStore.get(runId)
   expect(row).toMatchObject({ kind: 'delegated', seated: false, state: 'failed', reason: 'stuck' })
   const events = await plane.system.log.read(`run:${runId}`)
-  expect(events.map(({ record }) => record.type)).toEqual(['run.requested', 'run.failed'])
+  expect(events.map(({ record }) => record.type)).toEqual(['run.requested', 'run.suspended', 'run.resumed', 'run.failed'])
   for (const { record } of events) expect(record).toMatchObject({ run_id: runId, owner_id: plane.ownerId, trace_id: row?.trace_id })
   expect(events.at(-1)?.record.payload as EventPayload<'run.failed'>).toMatchObject({ code: 'stuck', candidate_id: null })
   expect(await plane.system.conversation.runStore.requeue(runId)).toBe(false)

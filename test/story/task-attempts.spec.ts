@@ -22,7 +22,8 @@ describe('an attempt', () => {
     const task = await startedTask(plane, ['pay'])
     const action = await submit(plane, task, { key: 'l1', tool: 'pay' })
     const { checkpoints } = await plane.tasks.evidence(plane.ownerId, task.task_id)
-    expect(checkpoints).toHaveLength(1)
+    // Where it waited for its first action, and where for the answer.
+    expect(checkpoints).toHaveLength(2)
     await decide(plane, action, 'approve')
     const gate = createGate()
     const asked = Promise.withResolvers<void>()

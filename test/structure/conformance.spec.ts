@@ -10,9 +10,7 @@ import { repository } from './fixture.ts'
 const notBuilt = [
   'K3.only-way-out.embeddings',
   'K5.records-rewrites',
-  'K6.exhausted-checkpoint',
   'EV.sub-run-names-parent',
-  'OUT.waiting-for-user',
   'RW.patch-recorded',
 ]
 

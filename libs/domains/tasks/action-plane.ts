@@ -5,6 +5,8 @@ import { ActionJudge } from './action-judge.ts'
 import { ActionProposals } from './action-proposals.ts'
 import { ActionSender } from './action-sender.ts'
 import { ActionSettler } from './action-settler.ts'
+import { AttemptCheckpoints } from './attempt-checkpoints.ts'
+import { AttemptStandings } from './attempt-standings.ts'
 import type { TaskDeps } from './deps.ts'
 import { placeAction } from './placed-action.ts'
 
@@ -22,7 +24,11 @@ export class ActionPlane {
   constructor(deps: TaskDeps) {
     this.#deps = deps
     this.#settler = new ActionSettler(deps)
-    this.#proposals = new ActionProposals(deps, this.#settler)
+    this.#proposals = new ActionProposals({
+      deps,
+      settler: this.#settler,
+      standings: new AttemptStandings(deps, new AttemptCheckpoints(deps)),
+    })
     this.#judge = new ActionJudge(deps, this.#settler)
     this.#sender = new ActionSender(deps, this.#settler)
   }

@@ -6,6 +6,7 @@ import { canonicalJson } from '#kernel/record/canonical-json'
 import { saltedDigest } from '#kernel/record/chain'
 import { isCancelledTask, isLiveAttempt } from '#kernel/tasks/task-state'
 import type { ActionSettler } from './action-settler.ts'
+import type { AttemptStandings } from './attempt-standings.ts'
 import type { TaskDeps } from './deps.ts'
 import { conflict } from './placed-action.ts'
 import { appendTaskEvents } from './task-stream.ts'
@@ -15,10 +16,12 @@ import type { TaskEvent } from './task-stream.ts'
 export class ActionProposals {
   readonly #deps: TaskDeps
   readonly #settler: ActionSettler
+  readonly #standings: AttemptStandings
 
-  constructor(deps: TaskDeps, settler: ActionSettler) {
-    this.#deps = deps
-    this.#settler = settler
+  constructor(parts: { deps: TaskDeps; settler: ActionSettler; standings: AttemptStandings }) {
+    this.#deps = parts.deps
+    this.#settler = parts.settler
+    this.#standings = parts.standings
   }
 
   /**
@@ -136,6 +139,8 @@ export class ActionProposals {
     const inserted = await store.action(row.id)
     if (!inserted) throw new Error(`action ${row.id} was not stored`)
     if (isCancelledTask(task.status)) await this.#settler.close(task, inserted, 'cancelled', 'cancelled')
+    // A verifier's look at a candidate is not what the attempt waits for.
+    else if (given.actor !== 'verifier') await this.#standings.resume(task, attempt, 'waiting_for_user')
     return inserted
   }
 }

@@ -25,8 +25,8 @@ export class AttemptCheckpoints {
     this.#deps = deps
   }
 
-  /** Says where an attempt stands now. Inside a unit of work that holds the task. */
-  async write(task: TaskRow, attempt: AttemptRow): Promise<void> {
+  /** Says where an attempt stands now; answers the checkpoint's id. Inside a unit of work that holds the task. */
+  async write(task: TaskRow, attempt: Pick<AttemptRow, 'id' | 'workspace_ref'>): Promise<string> {
     const { store, log, ids, clock } = this.#deps
     const { state, offset } = await this.rebuild(task.id, null)
     const pending = Object.values(state.actions).flatMap((action) =>
@@ -47,6 +47,7 @@ export class AttemptCheckpoints {
     })
     const payload = { attempt_id: attempt.id, checkpoint_id: id, event_offset: offset, pending_effect_ids: pending }
     await appendTaskEvents({ log, clock }, task, [{ type: 'attempt.checkpointed', payload }], { actor: 'kernel', tag: 'checkpoint' })
+    return id
   }
 
   /** A task's state as a checkpoint and the events after it say; from the beginning where there is none to build on. */

@@ -3,6 +3,7 @@ import type { RunRow } from '#kernel/ports/run-store'
 import type { AttemptRow, TaskRow } from '#kernel/ports/task-store'
 import { isCancelledTask, isLiveAttempt, isQuiet } from '#kernel/tasks/task-state'
 import type { ActionPlane } from './action-plane.ts'
+import type { AttemptStandings } from './attempt-standings.ts'
 import type { TaskDeps } from './deps.ts'
 import { tellChange } from './task-stream.ts'
 
@@ -12,10 +13,12 @@ const PAGE = 1_000
 export class AttemptEnds {
   readonly #deps: TaskDeps
   readonly #plane: ActionPlane
+  readonly #standings: AttemptStandings
 
-  constructor(deps: TaskDeps, plane: ActionPlane) {
-    this.#deps = deps
-    this.#plane = plane
+  constructor(parts: { deps: TaskDeps; plane: ActionPlane; standings: AttemptStandings }) {
+    this.#deps = parts.deps
+    this.#plane = parts.plane
+    this.#standings = parts.standings
   }
 
   /** Ends an attempt that others drive, and its run. Inside a unit of work that holds the task; false where somebody has the run. */
@@ -53,6 +56,8 @@ export class AttemptEnds {
       interrupted: { type: 'run.interrupted' as const, payload: { reason: 'cancelled' as const, which: null, code: null, ...end } },
       failed: { type: 'run.failed' as const, payload: { code: 'stuck' as const, rule: null, ...end } },
     }[outcome]
+    // What is cancelled is left where it waited; any other end is what it waited for.
+    const resumption = outcome === 'interrupted' ? null : await this.#standings.resumption(run)
     const at = this.#deps.clock.now().toISOString()
     const envelope = {
       run_id: run.id,
@@ -62,7 +67,11 @@ export class AttemptEnds {
       at,
       cause: { tag: 'end_attempt' },
     } as const
-    await this.#deps.log.append({ stream: `run:${run.id}`, ownerId: run.owner_id, events: [{ ...event, ...envelope }] })
+    await this.#deps.log.append({
+      stream: `run:${run.id}`,
+      ownerId: run.owner_id,
+      events: [...(resumption ? [resumption] : []), event].map((each) => ({ ...each, ...envelope })),
+    })
   }
 
   /** A loop's attempt whose run is over: what it used is charged, what was held for it given back. Inside a unit of work that holds the task. */

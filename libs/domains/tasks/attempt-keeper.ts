@@ -1,10 +1,11 @@
-import type { StartAttempt } from '#contracts'
-import type { AttemptRow } from '#kernel/ports/task-store'
+import type { AttemptStatus, StartAttempt, SuspendReason } from '#contracts'
+import type { AttemptRow, TaskRow } from '#kernel/ports/task-store'
 import { attemptStatusOf, isCancelledTask, isLiveAttempt } from '#kernel/tasks/task-state'
 import type { ActionPlane } from './action-plane.ts'
 import { AttemptCancels } from './attempt-cancels.ts'
 import { AttemptCheckpoints } from './attempt-checkpoints.ts'
 import { AttemptEnds } from './attempt-ends.ts'
+import { AttemptStandings } from './attempt-standings.ts'
 import { AttemptStarts } from './attempt-starts.ts'
 import type { RuntimeAdapter } from './attempt-starts.ts'
 import type { TaskDeps } from './deps.ts'
@@ -19,6 +20,7 @@ export class AttemptKeeper {
   readonly #plane: ActionPlane
   readonly #starts: AttemptStarts
   readonly #checkpoints: AttemptCheckpoints
+  readonly #standings: AttemptStandings
   readonly #ends: AttemptEnds
   readonly #cancels: AttemptCancels
 
@@ -31,9 +33,10 @@ export class AttemptKeeper {
     const { deps, plane } = parts
     this.#deps = deps
     this.#plane = plane
-    this.#starts = new AttemptStarts(parts)
     this.#checkpoints = new AttemptCheckpoints(deps)
-    this.#ends = new AttemptEnds(deps, plane)
+    this.#standings = new AttemptStandings(deps, this.#checkpoints)
+    this.#starts = new AttemptStarts({ ...parts, standings: this.#standings })
+    this.#ends = new AttemptEnds({ deps, plane, standings: this.#standings })
     this.#cancels = new AttemptCancels({ deps, plane, ends: this.#ends, sync: (attemptId) => this.sync(attemptId) })
   }
 
@@ -45,7 +48,7 @@ export class AttemptKeeper {
     return this.#starts.start(ownerId, taskId, wanted, diagnosticsId)
   }
 
-  /** Lets an attempt's status follow its actions; where it stops to wait, a checkpoint says where. */
+  /** Lets an attempt's status and its run follow its actions; where it stops to wait, a checkpoint says where. */
   async sync(attemptId: string): Promise<void> {
     const { unitOfWork, store } = this.#deps
     await unitOfWork.run(async () => {
@@ -55,11 +58,11 @@ export class AttemptKeeper {
       if (!task || !attempt || attempt.runtime !== 'external' || !isLiveAttempt(attempt.status)) return
       const actions = await store.actions(attemptId)
       const status = attemptStatusOf(actions.map(({ state }) => state))
-      await store.park(attemptId, status === 'active' ? 'waiting_for_user' : status)
-      if (status === attempt.status) return
-      await store.changeAttempt(attemptId, { status, ended_at: null })
-      await tellChange(this.#deps, task, attempt, status, null)
-      if (status !== 'active') await this.#checkpoints.write(task, attempt)
+      if (status !== attempt.status) {
+        await store.changeAttempt(attemptId, { status, ended_at: null })
+        await tellChange(this.#deps, task, attempt, status, null)
+      }
+      await this.#standings.suspend(task, attempt, waitsFor(status))
     })
   }
 
@@ -105,6 +108,12 @@ export class AttemptKeeper {
     return this.#cancels.continueCancel(taskId)
   }
 
+  /** A candidate was handed over and is not good enough yet: the attempt waits for the next. Inside a unit of work that holds the task. */
+  async again(task: TaskRow, attempt: AttemptRow): Promise<void> {
+    await this.#standings.resume(task, attempt, 'waiting_for_user')
+    await this.#standings.suspend(task, attempt, 'waiting_for_user')
+  }
+
   endExternal(...ending: Parameters<AttemptEnds['endExternal']>): Promise<boolean> {
     return this.#ends.endExternal(...ending)
   }
@@ -120,4 +129,11 @@ export class AttemptKeeper {
   interrupt(attemptId: string, reason: string): Promise<void> {
     return this.#ends.interrupt(attemptId, reason)
   }
+}
+
+/** Whoever drives a live attempt that waits for nothing else is waited for. */
+function waitsFor(status: AttemptStatus): SuspendReason {
+  return status === 'waiting_for_approval' || status === 'waiting_for_effect' || status === 'reconcile_required'
+    ? status
+    : 'waiting_for_user'
 }

@@ -5,6 +5,7 @@ import type { AttemptRow, TaskRow } from '#kernel/ports/task-store'
 import { missingCapabilities } from '#kernel/tasks/capability-set'
 import { remainingMicros } from '#kernel/tasks/task-budget'
 import { isLiveAttempt } from '#kernel/tasks/task-state'
+import type { AttemptStandings } from './attempt-standings.ts'
 import type { TaskDeps } from './deps.ts'
 import { appendTaskEvents } from './task-stream.ts'
 import type { TaskEvent } from './task-stream.ts'
@@ -22,12 +23,19 @@ export type RuntimeAdapter = {
 /** Beginnings of attempts: with the first runtime that can do what the task needs, under a run of their own. */
 export class AttemptStarts {
   readonly #deps: TaskDeps
+  readonly #standings: AttemptStandings
   /** Begins the work of an attempt that a loop drives; inside the unit of work that starts it. */
   readonly #schedule: (attempt: AttemptRow) => Promise<void>
   readonly runtimes: readonly RuntimeAdapter[]
 
-  constructor(parts: { deps: TaskDeps; runtimes: readonly RuntimeAdapter[]; schedule: (attempt: AttemptRow) => Promise<void> }) {
+  constructor(parts: {
+    deps: TaskDeps
+    standings: AttemptStandings
+    runtimes: readonly RuntimeAdapter[]
+    schedule: (attempt: AttemptRow) => Promise<void>
+  }) {
     this.#deps = parts.deps
+    this.#standings = parts.standings
     this.runtimes = parts.runtimes
     this.#schedule = parts.schedule
   }
@@ -57,7 +65,6 @@ export class AttemptStarts {
       })
       await this.#insertRun(task, id)
       await runs.pinVersions(id, { personaVersionId: null, profileVersionId: versionId })
-      if (adapter.runtime === 'external') await store.park(id, 'waiting_for_user')
       const attempt = {
         id,
         owner_id: ownerId,
@@ -76,9 +83,18 @@ export class AttemptStarts {
       await store.change(taskId, { reserved_micros: task.reserved_micros + reserved })
       await this.#recordStart(task, attempt)
       const row = { ...attempt, status: 'active' as const, ended_at: null }
-      if (adapter.runtime !== 'external') await this.#schedule(row)
+      if (adapter.runtime === 'external') await this.#await(task, row)
+      else await this.#schedule(row)
       return row
     })
+  }
+
+  /** Whoever drives it is waited for from the start; under a fence, since what goes on later names one. */
+  async #await(task: TaskRow, attempt: AttemptRow): Promise<void> {
+    const { store, process } = this.#deps
+    const claim = await store.claimAttempt(attempt.id, process)
+    if (claim) await store.releaseAttempt(attempt.id, claim.fence)
+    await this.#standings.suspend(task, attempt, 'waiting_for_user')
   }
 
   async #recordStart(task: TaskRow, attempt: Omit<AttemptRow, 'status' | 'ended_at'>): Promise<void> {

@@ -196,7 +196,7 @@ export class CompletionService {
       const status = { verified: 'candidate_verified', repair: 'interrupted', needs_escalation: 'needs_escalation' } as const
       return this.#keeper.endLooped(task, attempt, { status: status[verdict], reason: verdict })
     }
-    if (verdict === 'repair') return
+    if (verdict === 'repair') return this.#keeper.again(task, attempt)
     const ending =
       verdict === 'verified'
         ? ({ status: 'candidate_verified', outcome: 'finished' } as const)

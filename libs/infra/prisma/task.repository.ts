@@ -392,7 +392,7 @@ export class TaskRepository implements TaskStore {
 
   async claimAttempt(attemptId: string, { holder, alone }: { holder: string; alone: boolean }): Promise<{ fence: number } | null> {
     return this.#first<{ fence: number }>(
-      `UPDATE runs SET state = 'suspended', fence = fence + 1, holder = $2,
+      `UPDATE runs SET fence = fence + 1, holder = $2,
               lease_until = clock_timestamp() + interval '${LEASE_SECONDS} seconds'
        WHERE id = $1::uuid AND state IN ('queued', 'suspended')
          AND (holder IS NULL OR lease_until IS NULL OR lease_until < clock_timestamp() OR ($3::boolean AND holder <> $2))
