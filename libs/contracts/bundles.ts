@@ -14,6 +14,10 @@ export const HARD_LIMITS = {
   max_steers: 64,
 } as const
 
+/** A plugin as a bundle names it. */
+export const BundlePlugin = z.strictObject({ name: Slug, version: Slug })
+export type BundlePlugin = z.infer<typeof BundlePlugin>
+
 /** The platform's layer of every profile, by content (K8): numbers, enums and slugs; no text that a model sees. */
 export const BundleContent = z
   .strictObject({
@@ -32,6 +36,13 @@ export const BundleContent = z
     }),
     /** Sampling temperature per effort. */
     temperatures: z.strictObject({ low: z.number().min(0).max(2), medium: z.number().min(0).max(2), high: z.number().min(0).max(2) }),
+    /** Who listens to its runs, in this order; absent for nobody, so that there is one spelling of that. */
+    plugins: z
+      .array(BundlePlugin)
+      .min(1)
+      .max(64)
+      .refine((plugins) => new Set(plugins.map(({ name }) => name)).size === plugins.length, { message: 'a plugin is named once' })
+      .optional(),
   })
   .meta({ id: 'BundleContent' })
 export type BundleContent = z.infer<typeof BundleContent>

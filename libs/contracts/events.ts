@@ -134,12 +134,12 @@ const definitions = {
       recall_audit_id: Id.nullable(),
     }),
   },
+  /** A listener's change of the request: a versioned patch, as content. `reference`: what it is about, as the listener says. */
   rewrite: {
     version: 1,
     visibility: 'audit',
     stream: 'run',
-    reserved: true,
-    payload: z.object({ plugin: Slug, plugin_version: Slug, patch_content_id: Id }),
+    payload: z.object({ plugin: Slug, plugin_version: Slug, reference: Id.nullable(), patch_content_id: Id }),
   },
   veto: { version: 1, visibility: 'audit', stream: 'run', payload: z.object({ plugin: Slug, node: Slug, reason: Slug }) },
   'llm.requested': {

@@ -8,6 +8,7 @@ import type { TokenScope } from '#contracts'
 import { loadConfig } from '#infra/config/config'
 import { createLogger } from '#infra/logging/logger'
 import { vectorSettings } from '#infra/prisma/memory-index.repository'
+import type { Plugin } from '#runtime/bus/plugin'
 import { composeSystem } from '../../apps/bff/composition/compose-system.ts'
 import type { System } from '../../apps/bff/composition/compose-system.ts'
 import type { Overrides } from '../../apps/bff/composition/foundation.ts'
@@ -24,6 +25,8 @@ export type TestSystemOptions = {
   /** Further settings, by the names of their variables. */
   environment?: Record<string, string>
   overrides?: Overrides
+  /** Who listens to runs. */
+  plugins?: readonly Plugin[]
   http?: HttpServerOptions
   /** The one that the services choose, where left out. */
   tier?: 'light' | 'full'
@@ -77,6 +80,7 @@ export async function startTestSystem(options: TestSystemOptions = {}): Promise<
     config,
     logger: createLogger(options.logLevel ?? 'silent'),
     overrides: { ...options.overrides, ...(store.connection ? { connection: store.connection } : {}) },
+    plugins: options.plugins ?? [],
   })
   const server = await startHttpServer(system, { checksAnswers: true, limits: unhurried, ...options.http })
   await system.lifecycle.startWork(config.role)

@@ -26,7 +26,7 @@ const EXPIRE_EVERY_MS = 30_000
 /** What acting runs need: the tools, what is granted, the ledger and the broker before it. */
 export function composeActionDeps(
   { database, logger }: Foundation,
-  { catalogue, holder }: { catalogue: ToolCatalogue; holder: string },
+  { catalogue, holder, guards }: { catalogue: ToolCatalogue; holder: string; guards: ActionDeps['guards'] },
 ): ActionDeps {
   const ledger = new EffectRepository(database)
   return {
@@ -42,6 +42,7 @@ export function composeActionDeps(
     }),
     scrub: (text) => scrub(text).text,
     fits: (schema, value) => fitSchema(schema, value).length === 0,
+    guards,
   }
 }
 

@@ -21,6 +21,7 @@ import { ProfileRepository } from '#infra/prisma/profile.repository'
 import { RunRepository } from '#infra/prisma/run.repository'
 import { TreeRepository } from '#infra/prisma/tree.repository'
 import type { ToolCatalogue } from '#kernel/ports/effect-target'
+import type { PluginHost } from '#runtime/bus/plugin-host'
 import { SeatKeeper } from '#runtime/seat/seat-keeper'
 import { RunContextProjector } from '#runtime/turn/context-projector'
 import { leastCost } from '#runtime/turn/run-actions'
@@ -73,6 +74,7 @@ export function composeConversation(
     verify: VerifyService
     tools: ToolCatalogue
     bundles: BundlesService
+    plugins: PluginHost
   },
 ): Conversation {
   const { config, database, log, contents, clock, ids, scheduler, lifecycle, logger } = foundation
@@ -99,7 +101,14 @@ export function composeConversation(
   })
   // One boot is one holder; on the light tier a run of any other boot is known to be dead (decision 4).
   const boot = `${hostname().slice(0, 40)}:${process.pid}:${ids.next()}`
-  const actionDeps = composeActionDeps(foundation, { catalogue: parts.tools, holder: boot })
+  const actionDeps = composeActionDeps(foundation, {
+    catalogue: parts.tools,
+    holder: boot,
+    guards: async (bundle) => {
+      const content = bundle === null ? (await parts.bundles.active()).content : await parts.bundles.of(bundle)
+      return parts.plugins.guards(content.plugins ?? [])
+    },
+  })
   const hostDeps = {
     unitOfWork: database,
     log,

@@ -4,6 +4,8 @@ import { demoCardSource } from '#domains/characters/demo-card'
 import type { ToolSourcesService } from '#domains/tools/tool-sources.service'
 import type { Config } from '#infra/config/config'
 import { JoinedCatalogue } from '#infra/executors/catalogue'
+import type { Plugin } from '#runtime/bus/plugin'
+import { PluginHost } from '#runtime/bus/plugin-host'
 import { RELEASE_BUNDLE } from '#runtime/turn/context-projector'
 import { IdempotencyRepository } from '#infra/prisma/idempotency.repository'
 import type { ToolCatalogue } from '#kernel/ports/effect-target'
@@ -57,14 +59,22 @@ export async function composeSystem({
   config,
   logger,
   overrides = {},
+  plugins: given = [],
 }: {
   config: Config
   logger: Logger
   overrides?: Overrides
+  /** Who may listen to runs. A fresh instance's first bundle lists them in this order; later ones are activated by people (K8). */
+  plugins?: readonly Plugin[]
 }): Promise<System> {
   const foundation = await layFoundation({ config, logger, overrides })
   const { lifecycle, database, clock, ids } = foundation
   try {
+    const plugins = new PluginHost({
+      plugins: given,
+      scheduler: foundation.scheduler,
+      report: (error, plugin) => logger.warn({ err: error, plugin }, 'a plugin failed, which counts as its no'),
+    })
     const worlds = composeWorlds(foundation)
     const transport = composeTransport(foundation)
     const memory = await composeMemory(foundation, transport)
@@ -86,9 +96,10 @@ export async function composeSystem({
       verify: record.verify,
       tools: catalogue,
       bundles: governance.bundles,
+      plugins,
     })
     const firstOwner = await seed(foundation, identity.owners)
-    await governance.bundles.release(RELEASE_BUNDLE)
+    await governance.bundles.release(plugins.listed.length === 0 ? RELEASE_BUNDLE : { ...RELEASE_BUNDLE, plugins: plugins.listed })
     memory.connect(conversation.maintenance)
     const tasks = await composeTasks(foundation, {
       conversation,

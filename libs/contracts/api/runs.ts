@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { RecordedEntity } from '../events.ts'
 import { InterruptReason, MessageRole, RunKind, RunState, SuspendReason, Trust } from '../enums.ts'
-import { Id } from '../ids.ts'
+import { Id, Slug } from '../ids.ts'
 import { MessageText, PageQuery, pageOf } from './common.ts'
 
 export const RunView = z
@@ -103,6 +103,8 @@ export const Explanation = z
       }),
     ),
     messages: z.array(z.object({ role: MessageRole, text: z.string().nullable() })),
+    /** Who changed the messages before they were sent, in order; absent for nobody. */
+    rewrites: z.array(z.object({ plugin: Slug, plugin_version: Slug, reference: Id.nullable() })).optional(),
     usage: z.object({ prompt_tokens: z.int(), completion_tokens: z.int(), estimated: z.boolean() }).nullable(),
     /** The whole request re-derived from the log just now. */
     rebuilt: z.enum(['identical', 'different', 'erased']),

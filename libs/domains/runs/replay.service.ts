@@ -6,15 +6,16 @@ import type { RunRow, RunStore } from '#kernel/ports/run-store'
 import { replayCommands } from '#kernel/reducer/replay-commands'
 import type { CommandReplay } from '#kernel/reducer/replay-commands'
 import { replayRequest } from '#runtime/projection/rebuild-request'
-import type { Replayed } from '#runtime/projection/rebuild-request'
+import type { RecordedRewrite, Replayed } from '#runtime/projection/rebuild-request'
 import { explainProjection } from '#runtime/projection/explain'
 import type { ContextSources } from '#runtime/turn/context-sources'
 import { loadReferences } from '#runtime/turn/load-references'
 import { readStream } from '#runtime/turn/read-stream'
 
-/** A context that was projected, what was then requested with it, and what that cost. */
+/** A context that was projected, what listeners changed of it, what was then requested with it, and what that cost. */
 type Recorded = {
   projected: EventPayload<'context.projected'>
+  rewrites: (EventPayload<'rewrite'> & RecordedRewrite)[]
   requested: EventPayload<'llm.requested'> | null
   usage: Explanation['usage']
 }
@@ -48,6 +49,9 @@ export class ReplayService {
       model,
       demo: this.#deps.demoModel === model,
       ...explainProjection({ projected, rebuilt: replayed.rebuilt, textOf: (contentId) => loaded.contents.get(contentId)?.body ?? null }),
+      ...(recorded.rewrites.length === 0
+        ? {}
+        : { rewrites: recorded.rewrites.map(({ plugin, plugin_version, reference }) => ({ plugin, plugin_version, reference })) }),
       usage,
       rebuilt: replayed.result,
       request_digest: requested?.request_digest ?? replayed.rebuiltDigest,
@@ -100,13 +104,15 @@ export class ReplayService {
   async #replay(run: RunRow, recorded: Recorded): Promise<{ replayed: Replayed; loaded: Awaited<ReturnType<typeof loadReferences>> }> {
     const loaded = await loadReferences({
       projected: recorded.projected,
+      rewrites: recorded.rewrites,
       ownerId: run.owner_id,
       contents: this.#deps.contents,
       sources: this.#deps.sources,
     })
     const replayed = replayRequest({
       projected: recorded.projected,
-      recordedDigest: recorded.requested?.request_digest ?? '',
+      rewrites: recorded.rewrites,
+      recordedDigest: recorded.requested?.request_digest ?? null,
       loader: loaded.loader,
     })
     return { replayed, loaded }
@@ -114,12 +120,14 @@ export class ReplayService {
 
   /** A run's contexts as recorded, oldest first. What is requested belongs to the context before it. */
   async #contexts(run: RunRow): Promise<Recorded[]> {
-    const events = await this.#deps.log.read(`run:${run.id}`, { types: ['context.projected', 'llm.requested', 'llm.completed'] })
+    const events = await this.#deps.log.read(`run:${run.id}`, { types: ['context.projected', 'rewrite', 'llm.requested', 'llm.completed'] })
     const contexts: Recorded[] = []
     for (const { record } of events) {
       const last = contexts.at(-1)
       if (record.type === 'context.projected') {
-        contexts.push({ projected: record.payload as EventPayload<'context.projected'>, requested: null, usage: null })
+        contexts.push({ projected: record.payload as EventPayload<'context.projected'>, rewrites: [], requested: null, usage: null })
+      } else if (last && record.type === 'rewrite') {
+        last.rewrites.push({ ...(record.payload as EventPayload<'rewrite'>), digest: record.content_digests[0]?.digest ?? '' })
       } else if (last && record.type === 'llm.requested') {
         last.requested = record.payload as EventPayload<'llm.requested'>
       } else if (last && record.type === 'llm.completed') {

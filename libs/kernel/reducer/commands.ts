@@ -33,6 +33,12 @@ export type Usage = { prompt_tokens: number; completion_tokens: number; estimate
 
 type Projection = EventPayload<'context.projected'>
 
+/** A listener's rewrite of a request: its patch, as content. */
+export type Rewrite = { plugin: string; plugin_version: string; reference: string | null; patch_content_id: string; digest: string }
+
+/** A listener's no. */
+export type ListenerVeto = { plugin: string; reason: string }
+
 /**
  * Everything that can happen to a run. Readings (time, ids, draws, digests) arrive here, so that the reducer needs none (K4).
  */
@@ -50,6 +56,16 @@ export type RunCommand =
       /** What the call is charged at most, in micro-units; null where the model has no price card. */
       reserved_micros: number | null
       policy_version: number
+      /** In the order in which they were made; absent for none. */
+      rewrites?: readonly Rewrite[]
+    }
+  /** A listener does not let the request out. */
+  | {
+      tag: 'context_vetoed'
+      projection: Projection
+      content_digests: ContentDigest[]
+      rewrites?: readonly Rewrite[]
+      veto: ListenerVeto
     }
   | { tag: 'context_refused'; code: FailCode; rule: ForbiddenRule | null; policy_version: number }
   | { tag: 'segments'; segments: { kind: 'text' | 'reasoning'; digest: string }[]; content_id: string }
@@ -66,6 +82,8 @@ export type RunCommand =
       approval_id: string
       checkpoint_id: string
       expires_at: string
+      /** Stands among the facts as a verdict too; absent for none. */
+      veto?: ListenerVeto
     }
   | {
       tag: 'effect_settled'
@@ -76,6 +94,8 @@ export type RunCommand =
       cost_estimated: boolean
       observation: SeenObservation | null
       checkpoint_id: string
+      /** A listener keeps what it brought from the model; absent for none. */
+      veto?: ListenerVeto
     }
   | {
       tag: 'effect_reconciled'
@@ -84,6 +104,7 @@ export type RunCommand =
       by: 'target' | 'person'
       observation: SeenObservation | null
       checkpoint_id: string
+      veto?: ListenerVeto
     }
   | { tag: 'resume'; fence: number }
   /** `rebuild`: the endpoint refused how it was asked; the next try is a request built anew (decision 39). */
@@ -118,6 +139,7 @@ const tags: Readonly<Record<CommandTag, true>> = Object.freeze({
   start: true,
   context_projected: true,
   context_refused: true,
+  context_vetoed: true,
   segments: true,
   model_finished: true,
   call_assessed: true,

@@ -183,6 +183,42 @@ describe('what the loop records', () => {
     })
   })
 
+  it('records what listeners rewrote, in order, before the request; whether it is sent or not', () => {
+    const rewrites = [1, 2].map((n) => ({
+      plugin: `test/${n}`,
+      plugin_version: '1',
+      reference: null,
+      patch_content_id: id(800 + n),
+      digest: String(n).repeat(64),
+    }))
+    const told = rewrites.map(({ plugin, plugin_version, reference, patch_content_id, digest: patchDigest }) => ({
+      type: 'rewrite',
+      payload: { plugin, plugin_version, reference, patch_content_id },
+      content_digests: [{ content_id: patch_content_id, digest: patchDigest }],
+    }))
+    const types = ({ events }: { events: readonly RunEvent[] }) => events.slice(2).map(({ type }) => type)
+    const sent = play([started(), { ...projected(), rewrites } as RunCommand])
+    expect(sent.events.slice(3, 5)).toEqual(told)
+    expect(types(sent)).toEqual(['context.projected', 'rewrite', 'rewrite', 'policy.decided', 'budget.reserved', 'llm.requested'])
+    const over = play([started({ max_tokens: 10 }), { ...projected(), rewrites } as RunCommand])
+    expect(types(over)).toEqual(['context.projected', 'rewrite', 'rewrite', 'budget.exhausted', 'run.interrupted'])
+  })
+
+  it('ends a run whose request a listener keeps back: nothing is sent, and the record says who and what', () => {
+    const { projection, content_digests } = projected() as Extract<RunCommand, { tag: 'context_projected' }>
+    const kept: RunCommand = { tag: 'context_vetoed', projection, content_digests, veto: { plugin: 'test/no', reason: 'not_this' } }
+    const played = play([started(), kept])
+    expect(played.events.slice(2)).toMatchObject([
+      { type: 'context.projected' },
+      { type: 'veto', payload: { plugin: 'test/no', node: 'llm.pre_request', reason: 'not_this' } },
+      { type: 'run.interrupted', payload: { reason: 'veto', code: 'test/no', candidate_id: null } },
+    ])
+    expect(asksTheModel(played)).toBe(false)
+    expect(reduce(played.state, projected()).actions).toEqual([])
+    // Late: the request went out already.
+    expect(reduce(play([started(), projected()]).state, kept).actions).toEqual([])
+  })
+
   it('drains under its own name, and cancels under its own', () => {
     const end = (command: RunCommand) => play([started(), projected(), said, command]).events.at(-1)
     expect(end(drain)).toMatchObject({ type: 'run.interrupted', payload: { reason: 'drained' } })

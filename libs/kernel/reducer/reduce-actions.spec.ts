@@ -120,6 +120,36 @@ function play(commands: readonly RunCommand[]): { state: RunLoopState; actions: 
 const types = (events: readonly RunEvent[]): string[] => events.map(({ type }) => type)
 
 describe('acting', () => {
+  it('does nothing that a listener refuses, and says who did', () => {
+    const veto = { plugin: 'test/no', reason: 'not_this' }
+    const { events, actions } = play([start, projected, proposing(1), { ...assessed(1, { listeners: ['forbidden'] }), veto }])
+    expect(types(events).slice(-6)).toEqual([
+      'tool.pre_execute',
+      'veto',
+      'policy.decided',
+      'tool.executed',
+      'turn.finished',
+      'turn.started',
+    ])
+    expect(events.at(-5)).toMatchObject({ payload: { plugin: 'test/no', node: 'tool.pre_execute', reason: 'not_this' } })
+    expect(events.at(-3)).toMatchObject({ payload: { status: 'denied', reason: 'listener', content_id: null } })
+    expect(actions.some(({ type }) => type === 'dispatch_effect')).toBe(false)
+  })
+
+  it('keeps from the model what a listener does not accept; it happened, and is charged, all the same', () => {
+    const veto = { plugin: 'test/no', reason: 'not_this' }
+    const { events, state } = play([start, projected, proposing(1), assessed(1), { ...settled(1), veto } as RunCommand])
+    expect(events.slice(-6)).toMatchObject([
+      { type: 'tool.done', payload: { content_id: null } },
+      { type: 'budget.settled', payload: { cost_micros: 5 } },
+      { type: 'veto', payload: { plugin: 'test/no', node: 'result.pre_accept' } },
+      { type: 'tool.executed', payload: { status: 'done', reason: 'vetoed', content_id: null, trust: 'workspace' } },
+      { type: 'turn.finished' },
+      { type: 'turn.started' },
+    ])
+    expect(state.tool_errors).toBe(0)
+  })
+
   it('records the intent before anything is sent, one action at a time, each seen before the next', () => {
     const { actions } = play([start, projected, proposing(1, 2), assessed(1), settled(1), assessed(2), settled(2)])
     const order = actions.slice(4).map((action) => (action.type === 'record' ? types(action.events).join(' ') : action.type))

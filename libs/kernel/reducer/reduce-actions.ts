@@ -3,7 +3,7 @@ import { admit } from '../admission/admit.ts'
 import type { RunAction, RunEvent } from './actions.ts'
 import type { RunCommand } from './commands.ts'
 import type { RunLoopState, ToolCall } from './state.ts'
-import { exhausted, interrupt, nextTurn, unchanged } from './transitions.ts'
+import { exhausted, interrupt, nextTurn, unchanged, vetoEvents } from './transitions.ts'
 import type { Reduction } from './transitions.ts'
 
 /**
@@ -69,6 +69,7 @@ export function judgeCall(state: RunLoopState, command: Assessed): Reduction {
   const proposed: RunEvent[] = call.phase === 'waiting' ? [] : [preExecute(state, call)]
   const judged: RunEvent[] = [
     ...proposed,
+    ...vetoEvents('tool.pre_execute', command.veto),
     {
       type: 'policy.decided',
       payload: {
@@ -244,15 +245,17 @@ export function settleEffect(state: RunLoopState, command: Settled): Reduction {
     payload: { effect_id: command.effect_id, tokens: 0, cost_micros: command.cost_micros, estimated: command.cost_estimated },
   }
   const code = command.code ?? 'other'
+  const { observation, withheld } = acceptedOf(command)
   switch (command.outcome) {
     case 'done':
       return observe(spent, call, {
         status: 'done',
-        reason: null,
-        observation: command.observation,
+        reason: command.veto ? 'vetoed' : null,
+        observation,
         first: [
-          { type: 'tool.done', payload: { effect_id: command.effect_id, content_id: command.observation?.content_id ?? null } },
+          { type: 'tool.done', payload: { effect_id: command.effect_id, content_id: observation?.content_id ?? null } },
           settled,
+          ...withheld,
         ],
       })
     case 'denied':
@@ -260,12 +263,20 @@ export function settleEffect(state: RunLoopState, command: Settled): Reduction {
       return observe(spent, call, {
         status: command.outcome,
         reason: code,
-        observation: command.observation,
-        first: [{ type: 'effect.failed', payload: { effect_id: command.effect_id, code } }, settled],
+        observation,
+        first: [{ type: 'effect.failed', payload: { effect_id: command.effect_id, code } }, settled, ...withheld],
       })
     case 'unknown':
       return unknownOutcome(spent, call, command, [{ type: 'effect.unknown', payload: { effect_id: command.effect_id, code } }, settled])
   }
+}
+
+/** What of an outcome the model gets to see. The action happened all the same: that alone it is told where a listener says no. */
+function acceptedOf({ observation, veto }: Pick<Settled, 'observation' | 'veto'>): {
+  observation: Settled['observation']
+  withheld: RunEvent[]
+} {
+  return { observation: veto ? null : observation, withheld: vetoEvents('result.pre_accept', veto) }
 }
 
 /** Unknown is never sent again: without a consequence it is given up and charged, else a person settles it (K3, decision 20). */
@@ -320,11 +331,13 @@ export function reconcileEffect(state: RunLoopState, command: Extract<RunCommand
   if (command.as === 'unknown') {
     return suspend(state, { reason: 'reconcile_required', checkpointId: command.checkpoint_id, first: [], approval: null })
   }
+  const { observation, withheld } = acceptedOf(command)
+  const told = command.veto ? 'vetoed' : null
   return observe(state, call, {
     status: command.as === 'done' ? 'done' : 'failed',
-    reason: command.as === 'done' ? null : 'reconciled_failed',
-    observation: command.observation,
-    first: [{ type: 'effect.reconciled', payload: { effect_id: command.effect_id, as: command.as, by: command.by } }],
+    reason: command.as === 'done' ? told : 'reconciled_failed',
+    observation,
+    first: [{ type: 'effect.reconciled', payload: { effect_id: command.effect_id, as: command.as, by: command.by } }, ...withheld],
   })
 }
 

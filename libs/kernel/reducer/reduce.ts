@@ -3,7 +3,7 @@ import type { RunCommand } from './commands.ts'
 import { REDUCER_VERSION } from './state.ts'
 import { abandonAction, beginActing, endAfterAction, handOver, judgeCall, reconcileEffect, resume, settleEffect } from './reduce-actions.ts'
 import type { RunLoopState } from './state.ts'
-import { endOf, exhausted, fail, interrupt, nextTurn, startTurn, steerEvent, unchanged } from './transitions.ts'
+import { endOf, exhausted, fail, interrupt, nextTurn, startTurn, steerEvent, unchanged, vetoEvents } from './transitions.ts'
 import type { Reduction } from './transitions.ts'
 
 /** Most actions that one turn may propose; what the model proposes beyond is not taken up. */
@@ -22,6 +22,8 @@ export function reduce(state: RunLoopState, command: RunCommand): Reduction {
       return state.phase === 'projecting' ? requestModel(state, command) : unchanged(state)
     case 'context_refused':
       return state.phase === 'projecting' ? refuse(state, command) : unchanged(state)
+    case 'context_vetoed':
+      return state.phase === 'projecting' ? vetoRequest(state, command) : unchanged(state)
     case 'segments':
       return state.phase === 'streaming' ? placeSegments(state, command) : unchanged(state)
     case 'model_finished':
@@ -88,7 +90,7 @@ export function reduce(state: RunLoopState, command: RunCommand): Reduction {
       return interrupt(state, {
         reason: 'veto',
         code: command.plugin,
-        first: [{ type: 'veto', payload: { plugin: command.plugin, node: 'result.pre_accept', reason: command.reason } }],
+        first: vetoEvents('result.pre_accept', command),
       })
   }
 }
@@ -108,16 +110,16 @@ function start(state: RunLoopState, command: Extract<RunCommand, { tag: 'start' 
 }
 
 function requestModel(state: RunLoopState, command: Extract<RunCommand, { tag: 'context_projected' }>): Reduction {
-  const projected: RunEvent = { type: 'context.projected', payload: command.projection, content_digests: command.content_digests }
+  const projected = projectedEvents(command)
   const needed = state.spent_tokens + command.reserved_tokens
   if (state.limits.max_tokens !== null && needed > state.limits.max_tokens) {
-    return exhausted(state, { which: 'max_tokens', limit: state.limits.max_tokens, needed, first: [projected] })
+    return exhausted(state, { which: 'max_tokens', limit: state.limits.max_tokens, needed, first: projected })
   }
   const bound = state.limits.max_cost_micros
   if (bound !== null) {
     // A bound on cost without a known price fails closed (K6).
     const cost = state.spent_micros + (command.reserved_micros ?? bound + 1)
-    if (cost > bound) return exhausted(state, { which: 'max_cost_micros', limit: bound, needed: cost, first: [projected] })
+    if (cost > bound) return exhausted(state, { which: 'max_cost_micros', limit: bound, needed: cost, first: projected })
   }
   const effect = {
     id: command.effect_id,
@@ -134,7 +136,7 @@ function requestModel(state: RunLoopState, command: Extract<RunCommand, { tag: '
       {
         type: 'record',
         events: [
-          projected,
+          ...projected,
           {
             type: 'policy.decided',
             payload: { gate: 'forbidden', verdict: 'autonomous', rule: null, policy_version: command.policy_version },
@@ -145,6 +147,28 @@ function requestModel(state: RunLoopState, command: Extract<RunCommand, { tag: '
       { type: 'request_model', effect_id: command.effect_id },
     ],
   }
+}
+
+/** What was to be sent, by reference, and how listeners rewrote it, in their order (spec/2 "Rewrites and the rebuild assertion"). */
+function projectedEvents(command: Extract<RunCommand, { tag: 'context_projected' | 'context_vetoed' }>): RunEvent[] {
+  const { projection, content_digests, rewrites = [] } = command
+  return [
+    { type: 'context.projected', payload: projection, content_digests },
+    ...rewrites.map(({ plugin, plugin_version, reference, patch_content_id, digest }): RunEvent => ({
+      type: 'rewrite',
+      payload: { plugin, plugin_version, reference, patch_content_id },
+      content_digests: [{ content_id: patch_content_id, digest }],
+    })),
+  ]
+}
+
+/** Nothing is sent: the run ends by the name of whoever said no. */
+function vetoRequest(state: RunLoopState, command: Extract<RunCommand, { tag: 'context_vetoed' }>): Reduction {
+  return interrupt(state, {
+    reason: 'veto',
+    code: command.veto.plugin,
+    first: [...projectedEvents(command), ...vetoEvents('llm.pre_request', command.veto)],
+  })
 }
 
 /** Write-ahead: the reservation and the intent of a model request, before it is dispatched (K3, K6). */

@@ -1,7 +1,7 @@
 import type { BudgetAxis, ContentDigest, EventPayload, EventRecord, EventType, InterruptReason, ModelPurpose } from '#contracts'
 import { canonicalJson } from '../record/canonical-json.ts'
 import type { RunEvent } from './actions.ts'
-import type { RunCommand } from './commands.ts'
+import type { ListenerVeto, Rewrite, RunCommand } from './commands.ts'
 import { reduce } from './reduce.ts'
 import { initialState } from './state.ts'
 import type { RunLoopState } from './state.ts'
@@ -108,9 +108,14 @@ class Reader {
     return this.#reading(key) === true
   }
 
+  events<T extends EventType>(type: T): { payload: EventPayload<T>; digests: readonly ContentDigest[] }[] {
+    return this.#step.events
+      .filter((record) => record.type === type)
+      .map(({ payload, content_digests: digests }) => ({ payload: payload as EventPayload<T>, digests }))
+  }
+
   event<T extends EventType>(type: T): { payload: EventPayload<T>; digests: readonly ContentDigest[] } | null {
-    const found = this.#step.events.find((record) => record.type === type)
-    return found ? { payload: found.payload as EventPayload<T>, digests: found.content_digests } : null
+    return this.events(type)[0] ?? null
   }
 }
 
@@ -164,6 +169,18 @@ function commandOf(step: RecordedStep, state: RunLoopState, kindOf: (ordinal: nu
         reserved_tokens: read.number('reserved_tokens'),
         reserved_micros: read.numberOrNull('reserved_micros'),
         policy_version: read.number('policy_version'),
+        rewrites: rewritesOf(read),
+      }
+    }
+    case 'context_vetoed': {
+      const { payload, digests } = need('context.projected')
+      const { plugin, reason } = need('veto').payload
+      return {
+        tag: 'context_vetoed',
+        projection: payload,
+        content_digests: [...digests],
+        rewrites: rewritesOf(read),
+        veto: { plugin, reason },
       }
     }
     case 'context_refused': {
@@ -233,6 +250,7 @@ function commandOf(step: RecordedStep, state: RunLoopState, kindOf: (ordinal: nu
         approval_id: read.text('approval_id'),
         checkpoint_id: read.text('checkpoint_id'),
         expires_at: read.text('expires_at'),
+        ...vetoOf(read),
       }
     }
     case 'effect_settled':
@@ -245,6 +263,7 @@ function commandOf(step: RecordedStep, state: RunLoopState, kindOf: (ordinal: nu
         cost_estimated: read.flag('cost_estimated'),
         observation: observationOf(read),
         checkpoint_id: read.text('checkpoint_id'),
+        ...vetoOf(read),
       }
     case 'effect_reconciled': {
       const as = read.text('as')
@@ -255,6 +274,7 @@ function commandOf(step: RecordedStep, state: RunLoopState, kindOf: (ordinal: nu
         by: read.text('by') === 'person' ? 'person' : 'target',
         observation: observationOf(read),
         checkpoint_id: read.text('checkpoint_id'),
+        ...vetoOf(read),
       }
     }
     case 'resume':
@@ -288,6 +308,16 @@ function commandOf(step: RecordedStep, state: RunLoopState, kindOf: (ordinal: nu
     default:
       throw new UnreadableStepError(step, `known command in phase ${state.phase}`)
   }
+}
+
+function rewritesOf(read: Reader): Rewrite[] {
+  return read.events('rewrite').map(({ payload, digests }) => ({ ...payload, digest: digests[0]?.digest ?? '' }))
+}
+
+/** A listener's no beside what else the step decided; nothing for nobody's. */
+function vetoOf(read: Reader): { veto?: ListenerVeto } {
+  const vetoed = read.event('veto')
+  return vetoed ? { veto: { plugin: vetoed.payload.plugin, reason: vetoed.payload.reason } } : {}
 }
 
 function outcomeOf(text: string): Extract<RunCommand, { tag: 'effect_settled' }>['outcome'] {

@@ -1,5 +1,6 @@
 import type { BudgetAxis, FailCode, ForbiddenRule, InterruptReason } from '#contracts'
 import type { RunAction, RunEvent } from './actions.ts'
+import type { ListenerVeto } from './commands.ts'
 import type { RunLoopState } from './state.ts'
 
 export type Reduction = { state: RunLoopState; actions: RunAction[] }
@@ -39,6 +40,11 @@ export function exhausted(
   const { which, limit, needed, first, abort } = bound
   const told: RunEvent = { type: 'budget.exhausted', payload: { which, limit, needed } }
   return interrupt(state, { reason: 'budget_exhausted', which, first: [...first, told], ...(abort ? { abort } : {}) })
+}
+
+/** A listener's no, on record; none for nobody's. */
+export function vetoEvents(node: 'llm.pre_request' | 'tool.pre_execute' | 'result.pre_accept', veto: ListenerVeto | undefined): RunEvent[] {
+  return veto === undefined ? [] : [{ type: 'veto', payload: { plugin: veto.plugin, node, reason: veto.reason } }]
 }
 
 export function steerEvent(steer: RunLoopState['steers'][number], used: boolean, afterSegments: number): RunEvent {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { RequestPatch } from '#contracts'
 import { bench, hangs, sampleValues, testPlugin, throws } from '#test/support/plugins'
 import { acceptResult, listenToAction } from '../turn/action-guards.ts'
 import { RefusedChangeError } from './guards.ts'
@@ -6,7 +7,7 @@ import { guardNodes } from './nodes.ts'
 import type { Plugin } from './plugin.ts'
 import { PluginRefusedError } from './plugin-host.ts'
 
-const patch = { version: 1, reference: null, ops: [{ op: 'remove', at: 0 }] } as const
+const patch: RequestPatch = { version: 1, reference: null, ops: [{ op: 'remove', at: 0 }] }
 const everywhere = (listener: () => never | Promise<never> | { veto: string } | null) => ({
   'llm.pre_request': listener,
   'tool.pre_execute': listener,
@@ -188,7 +189,7 @@ describe('a node', () => {
   })
 
   it('keeps what was answered as it was answered', async () => {
-    const change = [structuredClone(patch) as { version: 1; reference: null; ops: { op: 'remove'; at: number }[] }]
+    const change = [structuredClone(patch)]
     const first = testPlugin('test/first', { 'llm.pre_request': () => ({ change }) })
     const second = testPlugin('test/second', {
       'llm.pre_request': () => {

@@ -220,6 +220,89 @@ describe('replay (M10)', () => {
   })
 })
 
+describe('a rewritten request', () => {
+  const memoryAt = 7
+  const patchText = (op: object): string => JSON.stringify({ version: 1, reference: testId(70), ops: [op] })
+  const texts = new Map([
+    [testId(801), patchText({ op: 'remove', at: memoryAt })],
+    [testId(802), patchText({ op: 'insert', at: 0, role: 'system', text: 'Be brief.' })],
+    [testId(803), patchText({ op: 'remove', at: 40 })],
+    [testId(804), '{"version":2}'],
+  ])
+  const rewriteOf = (id: string) => ({ patch_content_id: id, digest: testDigest(texts.get(id) ?? '') })
+  const rewrites = [rewriteOf(testId(801)), rewriteOf(testId(802))]
+  const digestWith = (which: readonly { digest: string }[]) =>
+    requestDigest(
+      projected,
+      which.map(({ digest }) => digest),
+    )
+  const withPatches = (changes: ReadonlyMap<string, string | 'erased'> = new Map()): ReferenceLoader => ({
+    path: (range) => loader.path(range),
+    content: (id) => {
+      const changed = changes.get(id)
+      if (changed === 'erased') return 'erased'
+      const text = changed ?? texts.get(id)
+      return text === undefined ? loader.content(id) : { text, digest: testDigest(text) }
+    },
+  })
+  const replayed = (which: typeof rewrites, from = withPatches(), digest = digestWith(which)) =>
+    replayRequest({ projected, rewrites: which, recordedDigest: digest, loader: from })
+
+  it('is rebuilt with its patches, in their order', () => {
+    const { result, rebuilt, bodyText } = replayed(rewrites)
+    expect(result).toBe('identical')
+    expect(rebuilt.messages.map(({ content }) => content)).toEqual([
+      'Be brief.',
+      'You are Lin.',
+      'q1',
+      'a1',
+      'wait',
+      'a2',
+      'q2',
+      'a3',
+      'q3',
+    ])
+    expect(bodyText).not.toContain('likes tea')
+    expect(referencesOf(projected, rewrites).contentIds).toEqual(expect.arrayContaining([testId(801), testId(802)]))
+  })
+
+  it('is another request than one without them, or with them in another order', () => {
+    expect(digestWith([])).toBe(recordedDigest)
+    expect(new Set([recordedDigest, digestWith(rewrites), digestWith(rewrites.toReversed()), digestWith(rewrites.slice(1))]).size).toBe(4)
+    for (const which of [[], rewrites.slice(1), rewrites.toReversed()]) {
+      expect(replayed(which, withPatches(), digestWith(rewrites)).result).toBe('different')
+    }
+  })
+
+  it('shows a patch that was tampered with, lost, or that fits nothing', () => {
+    const other = patchText({ op: 'insert', at: 0, role: 'system', text: 'Be rude.' })
+    expect(replayed(rewrites, withPatches(new Map([[testId(802), other]])))).toMatchObject({
+      result: 'different',
+      bodyText: null,
+      rebuilt: { faults: [{ reference: testId(802), fault: 'digest' }] },
+    })
+    const lost = { patch_content_id: testId(899), digest: testDigest('') }
+    expect(replayed([lost]).rebuilt).toMatchObject({ faults: [{ reference: testId(899), fault: 'missing' }] })
+    for (const n of [803, 804]) {
+      expect(replayed([rewriteOf(testId(n))]).rebuilt).toMatchObject({
+        result: 'different',
+        faults: [{ reference: testId(n), fault: 'patch' }],
+      })
+    }
+  })
+
+  it('replays as erased where a patch is erased, or what was patched', () => {
+    for (const gone of [testId(802), testId(70)]) {
+      expect(replayed(rewrites, withPatches(new Map([[gone, 'erased']])))).toMatchObject({ result: 'erased', rebuilt: { erased: [gone] } })
+    }
+    const both = new Map([
+      [testId(70), 'erased'],
+      [testId(802), '{}'],
+    ])
+    expect(replayed(rewrites, withPatches(both)).result).toBe('different')
+  })
+})
+
 describe('the request digest', () => {
   it('does not depend on anything but the parts of the request', () => {
     expect(requestDigest({ ...projected, entities: [], dropped: [], turn: 9 } as Projected)).toBe(recordedDigest)

@@ -1,4 +1,6 @@
+import { RequestPatch } from '#contracts'
 import type { ContextPiece, Digest, EventPayload, Id, MessageRole, NodePart, NodeRole } from '#contracts'
+import { applyPatch, UnfitPatchError } from './apply-patch.ts'
 import type { RequestMessage, RequestRole } from './layout-1.ts'
 import { layoutOf } from './layouts.ts'
 import type { Layout } from './layouts.ts'
@@ -6,6 +8,9 @@ import { renderRequest } from './render-request.ts'
 import { pathDigest, requestDigest } from './request-digest.ts'
 
 export type Projected = EventPayload<'context.projected'>
+
+/** A rewrite as recorded: its patch is content like any other text. */
+export type RecordedRewrite = { patch_content_id: Id; digest: Digest }
 
 /** A content as it stands now. `digest` is computed afresh from the bytes and their salt, never copied from a column. */
 export type LoadedText = { text: string; digest: Digest }
@@ -22,7 +27,7 @@ export type ReferenceLoader = {
 }
 
 /** A reference that does not lead to what was recorded. `reference` is the content's or the first node's id. */
-export type ReferenceFault = { reference: Id; fault: 'missing' | 'digest' | 'role' | 'nodes' }
+export type ReferenceFault = { reference: Id; fault: 'missing' | 'digest' | 'role' | 'nodes' | 'patch' }
 
 /** A message as rebuilt; null where its text is erased. */
 export type RebuiltMessage = { role: RequestRole; content: string | null; json?: true }
@@ -40,8 +45,14 @@ export type Rebuilt =
   | ({ result: 'different'; faults: ReferenceFault[] } & Found)
 
 /** What has to be loaded before `rebuildRequest` can run. */
-export function referencesOf(projected: Projected): { contentIds: Id[]; ranges: { from_node_id: Id; to_node_id: Id }[] } {
-  const contentIds = new Set<Id>([projected.frame_content_id])
+export function referencesOf(
+  projected: Projected,
+  rewrites: readonly RecordedRewrite[] = [],
+): {
+  contentIds: Id[]
+  ranges: { from_node_id: Id; to_node_id: Id }[]
+} {
+  const contentIds = new Set<Id>([projected.frame_content_id, ...rewrites.map((rewrite) => rewrite.patch_content_id)])
   const ranges: { from_node_id: Id; to_node_id: Id }[] = []
   for (const piece of projected.pieces) {
     if (piece.kind !== 'path') contentIds.add(piece.content_id)
@@ -111,13 +122,55 @@ function rebuildPath(piece: Extract<ContextPiece, { kind: 'path' }>, loader: Ref
   }
 }
 
+/** The patch that a rewrite names; null where it is gone or not what was recorded, which is noted. */
+function findPatch({ patch_content_id: reference, digest }: RecordedRewrite, loader: ReferenceLoader, notes: Notes): RequestPatch | null {
+  const loaded = loader.content(reference)
+  if (loaded === 'erased') {
+    notes.erased.push(reference)
+    return null
+  }
+  if (loaded === undefined || loaded.digest !== digest) {
+    notes.faults.push({ reference, fault: loaded === undefined ? 'missing' : 'digest' })
+    return null
+  }
+  const patch = RequestPatch.safeParse(parsedJson(loaded.text))
+  if (!patch.success) notes.faults.push({ reference, fault: 'patch' })
+  return patch.data ?? null
+}
+
+function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // No JSON is no patch, which is what the caller asks.
+    return null
+  }
+}
+
+/** Applies what listeners changed, in their order. Where anything is missing its places are not what they were, and nothing is applied. */
+function rewrite(rewrites: readonly RecordedRewrite[], loader: ReferenceLoader, notes: Notes): void {
+  const patches = rewrites.map((one) => findPatch(one, loader, notes))
+  if (notes.faults.length > 0 || notes.erased.length > 0 || !notes.messages.every(hasText)) return
+  let messages: RequestMessage[] = notes.messages.filter(hasText)
+  for (const [index, patch] of patches.entries()) {
+    try {
+      if (patch) messages = applyPatch(messages, patch)
+    } catch (error) {
+      if (!(error instanceof UnfitPatchError)) throw error
+      notes.faults.push({ reference: rewrites[index]?.patch_content_id ?? '', fault: 'patch' })
+      return
+    }
+  }
+  notes.messages = messages
+}
+
 const hasText = (message: RebuiltMessage): message is RequestMessage => message.content !== null
 
 /**
- * From a recorded projection and its references back to the bytes that were sent: what the assertion before each model call, the
+ * From a recorded projection, its references and what listeners changed of it back to the bytes that were sent: what the assertion before each model call, the
  * explanation and the replay use. Runs no assembler, no lore, no tokenizer (decision 14). Throws UnknownLayoutError.
  */
-export function rebuildRequest(projected: Projected, loader: ReferenceLoader): Rebuilt {
+export function rebuildRequest(projected: Projected, loader: ReferenceLoader, rewrites: readonly RecordedRewrite[] = []): Rebuilt {
   const layout = layoutOf(projected.layout_version)
   const notes: Notes = { messages: [], ranges: [], erased: [], faults: [] }
   const frame = loader.content(projected.frame_content_id)
@@ -128,6 +181,7 @@ export function rebuildRequest(projected: Projected, loader: ReferenceLoader): R
     if (piece.kind !== 'path') rebuildContent(piece, loader, notes)
     else rebuildPath(piece, loader, layout, notes)
   }
+  rewrite(rewrites, loader, notes)
   const { messages, ranges, erased, faults } = notes
   if (faults.length > 0) return { result: 'different', faults, messages, ranges }
   const texts = messages.filter(hasText)
@@ -145,10 +199,18 @@ export type Replayed = { result: 'identical' | 'different' | 'erased'; bodyText:
  * Rebuilds a past request and compares it with the digest that llm.requested recorded. Identical digests mean identical bytes: each part's
  * digest was computed afresh from what was found, and the request's digest covers them all. An erased part is no difference (M10).
  */
-export function replayRequest(input: { projected: Projected; recordedDigest: Digest; loader: ReferenceLoader }): Replayed {
-  const rebuilt = rebuildRequest(input.projected, input.loader)
-  const rebuiltDigest = requestDigest(input.projected)
-  const sameDigest = rebuiltDigest === input.recordedDigest
+export function replayRequest(input: {
+  projected: Projected
+  rewrites?: readonly RecordedRewrite[]
+  /** Null where nothing was requested with it in the end. */
+  recordedDigest: Digest | null
+  loader: ReferenceLoader
+}): Replayed {
+  const { projected, rewrites = [], loader } = input
+  const rebuilt = rebuildRequest(projected, loader, rewrites)
+  const patches = rewrites.map(({ digest }) => digest)
+  const rebuiltDigest = requestDigest(projected, patches)
+  const sameDigest = input.recordedDigest === null || rebuiltDigest === input.recordedDigest
   const bodyText = rebuilt.result === 'rebuilt' ? rebuilt.bodyText : null
   if (!sameDigest || rebuilt.result === 'different') return { result: 'different', bodyText, rebuiltDigest, rebuilt }
   return { result: rebuilt.result === 'erased' ? 'erased' : 'identical', bodyText, rebuiltDigest, rebuilt }

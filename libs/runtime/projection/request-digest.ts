@@ -18,13 +18,18 @@ export function pathDigest(nodes: readonly DigestedNode[]): Digest {
 
 /**
  * Digest of a whole request, as llm.requested records it: SHA-256 over one line per part, in sent order: `layout:<version>`, `frame:<digest>`,
- * then `content:<role>:<digest>`, `message:<role>:<digest>` or `path:<nodes>:<digest>` per piece, each closed by a line feed. Erasing one part blanks that part only
+ * then `content:<role>:<digest>`, `message:<role>:<digest>` or `path:<nodes>:<digest>` per piece, then `patch:<digest>` per rewrite, each
+ * closed by a line feed. Erasing one part blanks that part only
  * (spec/2 "Rewrites and the rebuild assertion").
  */
-export function requestDigest(projected: Pick<EventPayload<'context.projected'>, 'layout_version' | 'frame_digest' | 'pieces'>): Digest {
+export function requestDigest(
+  projected: Pick<EventPayload<'context.projected'>, 'layout_version' | 'frame_digest' | 'pieces'>,
+  patches: readonly Digest[] = [],
+): Digest {
   const lines = [`layout:${projected.layout_version}`, `frame:${projected.frame_digest}`]
   for (const piece of projected.pieces) {
     lines.push(piece.kind === 'path' ? `path:${piece.nodes}:${piece.digest}` : `${piece.kind}:${piece.role}:${piece.digest}`)
   }
+  for (const patch of patches) lines.push(`patch:${patch}`)
   return sha256Hex(lines.map((line) => `${line}\n`).join(''))
 }

@@ -18,7 +18,7 @@ import { citationEntities, memoryEntities } from '../prompt/recall-entities.ts'
 import type { ContextSources, PromptPlace, SourceNode } from './context-sources.ts'
 import { continuationMessages } from './continuation.ts'
 import { loadedText } from './load-references.ts'
-import type { ContextProjector, ProjectInput, ReadyRequest, RefusedRequest, RunPin } from './ports.ts'
+import type { ContextProjector, ProjectedRequest, ProjectInput, RunPin } from './ports.ts'
 import { shownName } from './run-actions.ts'
 import { costMicros, refused, streamedFrame } from './request-builder.ts'
 import type { ModelChoice, RequestBuilder } from './request-builder.ts'
@@ -93,7 +93,7 @@ export class RunContextProjector implements ContextProjector {
     return costMicros(this.#deps.model.price, tokens) ?? 0
   }
 
-  async project(input: ProjectInput): Promise<ReadyRequest | RefusedRequest> {
+  async project(input: ProjectInput): Promise<ProjectedRequest> {
     const { run, pin, turn } = input
     const tools = input.tools.map(shownTool)
     const { sources, model, clock } = this.#deps
@@ -139,6 +139,7 @@ export class RunContextProjector implements ContextProjector {
       nodes,
       cited: cited.contents,
       recalled,
+      guards: input.guards,
     })
   }
 

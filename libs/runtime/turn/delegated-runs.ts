@@ -9,7 +9,7 @@ import { ContextOverflowError } from '../prompt/prompt-errors.ts'
 import { continuationMessages } from './continuation.ts'
 import { lastPublicSeq } from './end-from-record.ts'
 import { keepAlive } from './keep-alive.ts'
-import type { ContextProjector, ProjectInput, ReadyRequest, RefusedRequest } from './ports.ts'
+import type { ContextProjector, ProjectedRequest, ProjectInput } from './ports.ts'
 import { readStream } from './read-stream.ts'
 import { costMicros, refused, streamedFrame } from './request-builder.ts'
 import type { ModelChoice, RequestBuilder } from './request-builder.ts'
@@ -114,7 +114,7 @@ export class DelegatedRuns {
     }
   }
 
-  async #project(work: DelegatedWork, input: ProjectInput): Promise<ReadyRequest | RefusedRequest> {
+  async #project(work: DelegatedWork, input: ProjectInput): Promise<ProjectedRequest> {
     const { requests, model, host } = this.#deps
     const { run, turn } = input
     const tools = input.tools.map(({ name, description, parameters }): ChatTool => ({
@@ -146,6 +146,7 @@ export class DelegatedRuns {
         nodes: [],
         cited: new Map(),
         recalled: { auditId: null, facts: [] },
+        guards: input.guards,
       })
     } catch (error) {
       if (error instanceof ContextOverflowError) return refused('context_overflow', null)

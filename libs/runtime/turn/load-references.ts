@@ -1,7 +1,7 @@
 import type { ContentStore, StoredContent } from '#kernel/ports/content-store'
 import { saltedDigest } from '#kernel/record/chain'
 import { referencesOf } from '../projection/rebuild-request.ts'
-import type { LoadedNode, LoadedText, Projected, ReferenceLoader } from '../projection/rebuild-request.ts'
+import type { LoadedNode, LoadedText, Projected, RecordedRewrite, ReferenceLoader } from '../projection/rebuild-request.ts'
 import type { ContextSources, SourceNode } from './context-sources.ts'
 
 /** A stored content with its digest computed afresh from its bytes and salt. */
@@ -18,11 +18,12 @@ export function loadedNode(node: SourceNode): LoadedNode {
 /** Loads, from what is stored now, everything that a recorded projection refers to: for the explanation and the replay (M10). */
 export async function loadReferences(input: {
   projected: Projected
+  rewrites: readonly RecordedRewrite[]
   ownerId: string
   contents: ContentStore
   sources: Pick<ContextSources, 'range'>
 }): Promise<{ loader: ReferenceLoader; contents: Map<string, StoredContent> }> {
-  const { contentIds, ranges } = referencesOf(input.projected)
+  const { contentIds, ranges } = referencesOf(input.projected, input.rewrites)
   const entityIds = input.projected.entities.flatMap((entity) => entity.content_id ?? [])
   const contents = await input.contents.get([...contentIds, ...entityIds])
   const nodes = new Map<string, LoadedNode[] | undefined>()

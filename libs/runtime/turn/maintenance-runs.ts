@@ -9,7 +9,7 @@ import type { PromptEntity, PromptReadings } from '../prompt/entity.ts'
 import { ContextOverflowError } from '../prompt/prompt-errors.ts'
 import type { Bundles } from './context-projector.ts'
 import { keepAlive } from './keep-alive.ts'
-import type { ContextProjector, ReadyRequest, RefusedRequest, RunPin } from './ports.ts'
+import type { ContextProjector, ProjectedRequest, RunPin } from './ports.ts'
 import { costMicros, refused, streamedFrame } from './request-builder.ts'
 import type { ModelChoice, RequestBuilder } from './request-builder.ts'
 import type { RunHostDeps } from './run-deps.ts'
@@ -165,7 +165,7 @@ export class MaintenanceRuns {
           limits: MAINTENANCE_LIMITS,
         }
       },
-      project: async ({ run, turn, asksUsage }): Promise<ReadyRequest | RefusedRequest> => {
+      project: async ({ run, turn, asksUsage, guards }): Promise<ProjectedRequest> => {
         const readings: PromptReadings = { now: host.clock.now().toISOString(), zone: 'UTC', utcOffsetMinutes: 0, seed: run.settings.seed }
         try {
           return await requests.build({
@@ -190,6 +190,7 @@ export class MaintenanceRuns {
             nodes: [],
             cited: new Map(),
             recalled: { auditId: null, facts: [] },
+            guards,
           })
         } catch (error) {
           if (error instanceof ContextOverflowError) return refused('context_overflow', null)

@@ -4,6 +4,7 @@ import type { ChatRequestBody } from '#kernel/ports/model-gateway'
 import type { NewContent } from '#kernel/ports/content-store'
 import type { RunRow } from '#kernel/ports/run-store'
 import type { ToolContract } from '#kernel/ports/effect-target'
+import type { Guards } from '../bus/guards.ts'
 import type { FoldInsert, FoldSegment } from './fold-answer.ts'
 
 /** What is pinned when a run starts (decision 21). */
@@ -21,6 +22,8 @@ export type ReadyRequest = {
   /** Tokens of the request, for an estimate where the provider gives no usage. */
   promptTokens: number
 }
+/** A request that a listener does not let out: nothing is sent, and what it would have been is on record. */
+export type VetoedRequest = { command: Extract<RunCommand, { tag: 'context_vetoed' }>; contents: PendingContent[] }
 export type RefusedRequest = { command: Extract<RunCommand, { tag: 'context_refused' }> }
 
 /** What earlier turns of the same run said and did, and what was interjected (spec/2 "Seat", "Run loop"). */
@@ -31,7 +34,10 @@ export type Continuation = {
   trust: Trust
 }
 
-/** What a request is built from. `asksUsage`: whether it asks the provider to count (decision 39). */
+/** What comes of a projection. */
+export type ProjectedRequest = ReadyRequest | VetoedRequest | RefusedRequest
+
+/** What a request is built from. `asksUsage`: whether it asks the provider to count (decision 39). `guards`: who listens to this run. */
 export type ProjectInput = {
   run: RunRow
   pin: RunPin
@@ -39,12 +45,13 @@ export type ProjectInput = {
   continuation: Continuation
   asksUsage: boolean
   tools: readonly ToolContract[]
+  guards: Guards
 }
 
 /** `ProjectContext` of the walk: from references to a request, with the assertion made. */
 export interface ContextProjector {
   pin(run: RunRow): Promise<RunPin>
-  project(input: ProjectInput): Promise<ReadyRequest | RefusedRequest>
+  project(input: ProjectInput): Promise<ProjectedRequest>
   countTokens(text: string): number
   /** What a call is charged; 0 where there is no price card, since then nothing is bound by cost. */
   costMicros(tokens: { prompt: number; completion: number }): number

@@ -7,6 +7,7 @@ import type { ContentStore, StoredContent } from '#kernel/ports/content-store'
 import type { ChatRequestBody } from '#kernel/ports/model-gateway'
 import type { RunRow } from '#kernel/ports/run-store'
 import { saltedDigest } from '#kernel/record/chain'
+import type { Guards } from '../bus/guards.ts'
 import { rebuildRequest } from '../projection/rebuild-request.ts'
 import { renderRequest } from '../projection/render-request.ts'
 import { requestDigest } from '../projection/request-digest.ts'
@@ -15,7 +16,8 @@ import type { CountTokens, PromptReadings } from '../prompt/entity.ts'
 import type { RecallAnswer, SourceNode } from './context-sources.ts'
 import { DerivedCache } from './derived-cache.ts'
 import { loadedNode, loadedText } from './load-references.ts'
-import type { PendingContent, ReadyRequest, RefusedRequest } from './ports.ts'
+import type { PendingContent, ProjectedRequest, RefusedRequest } from './ports.ts'
+import { rewriteRequest } from './rewrite-request.ts'
 
 /** What the instance's model is and allows. Tokens. */
 export type ModelChoice = {
@@ -63,11 +65,13 @@ export type BuildInput = {
   /** Contents that were loaded already. */
   cited: ReadonlyMap<string, StoredContent>
   recalled: Pick<RecallAnswer, 'auditId' | 'facts'>
+  /** Who may rewrite the request or keep it back. */
+  guards: Guards
 }
 
 /**
- * From an assembly to a request that may be sent: its texts stored or referenced, the projection recorded by reference, the forbidden gate
- * asked, and the whole rebuilt from the references and compared byte for byte (M8, M10). For every model call of every kind of run.
+ * From an assembly to a request that may be sent: its texts stored or referenced, the projection recorded by reference, the listeners heard,
+ * then the forbidden gate asked, and the whole rebuilt from the references and compared byte for byte (M8, M10). For every model call of every kind of run.
  */
 export class RequestBuilder {
   readonly #deps: RequestBuilderDeps
@@ -77,7 +81,7 @@ export class RequestBuilder {
     this.#deps = deps
   }
 
-  async build(input: BuildInput): Promise<ReadyRequest | RefusedRequest> {
+  async build(input: BuildInput): Promise<ProjectedRequest> {
     const stored = await this.#storedTexts(input)
     return this.#request(input, stored)
   }
@@ -120,9 +124,10 @@ export class RequestBuilder {
     return { loaded, pending, derived }
   }
 
-  #request(input: BuildInput, stored: StoredTexts): ReadyRequest | RefusedRequest {
+  /** The projection as it is recorded, and its frame as content. */
+  #projected(input: BuildInput, stored: StoredTexts): { projection: EventPayload<'context.projected'>; frame: PendingContent } {
     const { run, turn, assembly, frame, readings, recalled } = input
-    const { model, ids, secrets } = this.#deps
+    const { model, ids } = this.#deps
     const frameSalt = ids.bytes(32)
     const framePending: PendingContent = {
       id: ids.next(),
@@ -154,9 +159,30 @@ export class RequestBuilder {
       readings: { now: readings.now, zone: readings.zone, utc_offset_minutes: readings.utcOffsetMinutes, seed: readings.seed },
       recall_audit_id: recalled.auditId,
     }
-    const contents = [...stored.pending, framePending]
-    const bodyText = renderRequest({ frame, messages: assembly.messages, layoutVersion: assembly.layoutVersion })
+    return { projection, frame: framePending }
+  }
 
+  async #request(input: BuildInput, stored: StoredTexts): Promise<ProjectedRequest> {
+    const { run, turn, purpose, assembly, frame, nodes, guards } = input
+    const { model, ids, secrets } = this.#deps
+    const projected = this.#projected(input, stored)
+    const { projection } = projected
+    const { messages, rewrites, used, veto, ...rewritten } = await rewriteRequest({
+      run,
+      guards,
+      turn,
+      purpose,
+      projection,
+      messages: assembly.messages,
+      nodes,
+      countTokens: model.countTokens,
+      ids,
+    })
+    const contents = [...stored.pending, projected.frame, ...rewritten.contents]
+    const recorded = { projection, content_digests: contentDigests(projection), ...(rewrites.length > 0 ? { rewrites } : {}) }
+    if (veto) return { command: { tag: 'context_vetoed', ...recorded, veto }, contents }
+
+    const bodyText = renderRequest({ frame, messages, layoutVersion: assembly.layoutVersion })
     const judgement = judgeRequest({
       owner: run.owner_id,
       run: { kind: run.kind, writes: input.writes },
@@ -167,7 +193,7 @@ export class RequestBuilder {
     })
     if (judgement.verdict === 'forbidden') return refused('forbidden', judgement.rule)
 
-    const rebuilt = rebuildRequest(projection, this.#loader(input.nodes, stored.loaded, contents))
+    const rebuilt = rebuildRequest(projection, this.#loader(nodes, stored.loaded, contents), rewrites)
     if (rebuilt.result !== 'rebuilt' || rebuilt.bodyText !== bodyText) return refused('rebuild_mismatch', null)
 
     assembly.derived.forEach((text, index) => {
@@ -177,20 +203,22 @@ export class RequestBuilder {
     return {
       command: {
         tag: 'context_projected',
-        projection,
-        content_digests: contentDigests(projection),
+        ...recorded,
         effect_id: ids.next(),
-        purpose: input.purpose,
-        request_digest: requestDigest(projection),
+        purpose,
+        request_digest: requestDigest(
+          projection,
+          rewrites.map(({ digest }) => digest),
+        ),
         model: toSlug(model.model),
-        reserved_tokens: assembly.tokens.used + model.replyTokens,
-        reserved_micros: costMicros(model.price, { prompt: assembly.tokens.used, completion: model.replyTokens }),
+        reserved_tokens: used + model.replyTokens,
+        reserved_micros: costMicros(model.price, { prompt: used, completion: model.replyTokens }),
         policy_version: FORBIDDEN_POLICY_VERSION,
       },
       contents,
       body: JSON.parse(bodyText) as ChatRequestBody,
       bodyText,
-      promptTokens: assembly.tokens.used,
+      promptTokens: used,
     }
   }
 

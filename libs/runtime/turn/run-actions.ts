@@ -14,7 +14,10 @@ import { saltedDigest, sha256Hex } from '#kernel/record/chain'
 import { canonicalJson } from '#kernel/record/canonical-json'
 import type { ProposedCall, RunCommand, SeenObservation } from '#kernel/reducer/commands'
 import type { ToolCall } from '#kernel/reducer/state'
+import type { Guards } from '../bus/guards.ts'
+import { acceptResult, listenToAction } from './action-guards.ts'
 import type { PendingContent } from './ports.ts'
+import { shownRun } from './rewrite-request.ts'
 
 /** Everything that acting needs from outside. */
 export type ActionDeps = {
@@ -28,6 +31,8 @@ export type ActionDeps = {
   scrub(text: string): string
   /** Whether arguments fit a JSON schema. */
   fits(schema: JsonObject, value: JsonObject): boolean
+  /** Who listens under a bundle; null: under the active one. */
+  guards(bundle: string | null): Promise<Guards>
 }
 
 /** How long the owner has to answer before silence counts as a no. Milliseconds. */
@@ -74,12 +79,25 @@ export class RunActions {
   readonly #run: RunRow
   readonly #deps: Deps
   readonly #profileHash: () => string
+  readonly #bundle: () => string | null
   #abort = new AbortController()
 
-  constructor({ run, deps, profileHash }: { run: RunRow; deps: Deps; profileHash: () => string }) {
+  /** `bundle`: what the run is pinned to; nothing where it has none of its own. */
+  constructor({
+    run,
+    deps,
+    profileHash,
+    bundle = () => null,
+  }: {
+    run: RunRow
+    deps: Deps
+    profileHash: () => string
+    bundle?: () => string | null
+  }) {
     this.#run = run
     this.#deps = deps
     this.#profileHash = profileHash
+    this.#bundle = bundle
   }
 
   abort(): void {
@@ -119,11 +137,20 @@ export class RunActions {
   /** Gathers what the verdict on one action reads. */
   async assess(call: ToolCall, contextTrust: Trust): Promise<Extract<RunCommand, { tag: 'call_assessed' }>> {
     const { ids, clock } = this.#deps
-    const { facts, contract } = await this.#facts(call, contextTrust, await this.#approvalOf(call))
+    const { facts, contract, argumentsText } = await this.#facts(call, contextTrust, await this.#approvalOf(call))
+    const { listeners, veto } = await listenToAction(await this.#deps.guards(this.#bundle()), {
+      run: shownRun(this.#run),
+      action_id: call.action_id,
+      tool: call.tool,
+      capability: facts.capability,
+      trust: contextTrust,
+      arguments_text: argumentsText,
+    })
     return {
       tag: 'call_assessed',
       action_id: call.action_id,
-      facts,
+      facts: { ...facts, listeners },
+      ...(veto ? { veto } : {}),
       consequence: contract?.consequence ?? 'lasting',
       price_micros: contract?.priceMicros ?? null,
       effect_id: ids.next(),
@@ -143,7 +170,8 @@ export class RunActions {
       contents.get([call.content_id]),
     ])
     const contract = found?.contract ?? null
-    const given = parsedArguments(stored.get(call.content_id)?.body ?? null)
+    const body = stored.get(call.content_id)?.body ?? null
+    const given = parsedArguments(body)
     const facts: AdmissionFacts = {
       tool: call.tool,
       capability: contract?.capability ?? null,
@@ -161,7 +189,7 @@ export class RunActions {
       killed,
       approval,
     }
-    return { facts, contract, found, given }
+    return { facts, contract, found, given, argumentsText: body ?? '' }
   }
 
   async #approvalOf(call: ToolCall): Promise<ApprovalFacts | null> {
@@ -256,10 +284,10 @@ export class RunActions {
     return decision.verdict === 'autonomous' || decision.verdict === 'rule_bound' ? true : decision.reason
   }
 
-  #settled(call: ToolCall, effectId: string, outcome: Dispatched, contract: ToolContract | null) {
+  async #settled(call: ToolCall, effectId: string, outcome: Dispatched, contract: ToolContract | null) {
     const price = contract?.priceMicros ?? 0
     const observation = 'observation' in outcome ? outcome.observation : null
-    const kept = observation ? this.#kept(call, observation) : null
+    const { kept, veto } = await this.#accepted(call, observation)
     // What may have happened is charged as if it had (decision 39).
     const cost = outcome.type === 'done' ? (outcome.costMicros ?? price) : outcome.type === 'unknown' ? price : 0
     return {
@@ -272,9 +300,24 @@ export class RunActions {
         cost_estimated: outcome.type === 'unknown' || (outcome.type === 'done' && outcome.costMicros === null),
         observation: kept?.seen ?? null,
         checkpoint_id: this.#deps.ids.next(),
+        ...(veto ? { veto } : {}),
       },
       contents: kept ? [kept.content] : [],
     }
+  }
+
+  /** An observation that listeners let through, as content; one that they do not is not kept. */
+  async #accepted(call: ToolCall, observation: Observation | null) {
+    if (!observation) return { kept: null, veto: null }
+    const { guards, scrub } = this.#deps
+    const veto = await acceptResult(await guards(this.#bundle()), {
+      run: shownRun(this.#run),
+      kind: 'observation',
+      tool: call.tool,
+      trust: observation.trust,
+      text: scrub(observation.text),
+    })
+    return { kept: veto ? null : this.#kept(call, observation), veto }
   }
 
   /** An observation as content: attested, scrubbed, with how far it is to be believed. */
@@ -321,8 +364,11 @@ export class RunActions {
       call: this.#effectCall(effectId, call, given, { constraints: effect.constraints, trust: 'untrusted' }),
     })
     if (!proof) return { command: { ...command, as: 'unknown', by: 'target' }, contents: [] }
-    const kept = proof.observation ? this.#kept(call, proof.observation) : null
-    return { command: { ...command, as: 'done', by: 'target', observation: kept?.seen ?? null }, contents: kept ? [kept.content] : [] }
+    const { kept, veto } = await this.#accepted(call, proof.observation)
+    return {
+      command: { ...command, as: 'done', by: 'target', observation: kept?.seen ?? null, ...(veto ? { veto } : {}) },
+      contents: kept ? [kept.content] : [],
+    }
   }
 }
 

@@ -10,12 +10,14 @@ import type { RunAction, RunEvent } from '#kernel/reducer/actions'
 import type { RunCommand } from '#kernel/reducer/commands'
 import { initialState, REDUCER_VERSION } from '#kernel/reducer/state'
 import type { ToolCall } from '#kernel/reducer/state'
+import { acceptResult } from './action-guards.ts'
 import { causeOf } from './cause.ts'
 import { DeltaWriter } from './delta-writer.ts'
 import type { Segment } from './delta-writer.ts'
 import { endFromRecord } from './end-from-record.ts'
 import { foldAnswer } from './fold-answer.ts'
 import type { PendingContent, RunPin } from './ports.ts'
+import { shownRun } from './rewrite-request.ts'
 import { RunActions } from './run-actions.ts'
 import type { Inheritance } from './inheritance.ts'
 import type { RunHostDeps, RunResumption } from './run-deps.ts'
@@ -70,7 +72,12 @@ export class RunHost implements RunEffects {
     this.#inheritance = inheritance
     this.#pin = resumption?.pin ?? null
     this.#soFar = new RunSoFar(resumption ?? inheritance)
-    this.#actions = new RunActions({ run, deps: { ...deps, ...deps.actions }, profileHash: () => this.#pin?.profileHash ?? '' })
+    this.#actions = new RunActions({
+      run,
+      deps: { ...deps, ...deps.actions },
+      profileHash: () => this.#pin?.profileHash ?? '',
+      bundle: () => this.#pin?.bundle ?? null,
+    })
     this.#recorder = new RunRecorder({ run, head, sproutOpen: (resumption?.checkpoint.state.deltas ?? 0) > 0, deps })
     this.#publisher = new RunPublisher({
       runId: run.id,
@@ -327,7 +334,23 @@ export class RunHost implements RunEffects {
   // ------------------------------------------------------------ the end
 
   acceptAnswer(): void {
-    const { body } = foldAnswer(this.#soFar.segments, this.#soFar.inserts)
+    this.#background(this.#accept())
+  }
+
+  /** The guards look at the whole answer; what they refuse stays a partial (spec/3). */
+  async #accept(): Promise<void> {
+    const { body, layout } = foldAnswer(this.#soFar.segments, this.#soFar.inserts)
+    const veto = await acceptResult(await this.#deps.actions.guards(this.#pin?.bundle ?? null), {
+      run: shownRun(this.run),
+      kind: 'answer',
+      tool: null,
+      trust: this.#soFar.trust,
+      text: layout.parts.map(({ kind, from, to }) => (kind === 'text' ? body.slice(from, to) : '')).join(''),
+    })
+    if (veto) {
+      this.#driver.submit({ tag: 'vetoed', ...veto })
+      return
+    }
     this.#answerSalt = this.#deps.ids.bytes(32)
     this.#driver.submit({
       tag: 'accepted',

@@ -55,10 +55,11 @@ export class RunModel {
       continuation: { segments: soFar.segments, inserts: soFar.inserts, trust: soFar.trust },
       asksUsage: await this.#usageOption.isAskedFor(),
       tools: this.#shown,
+      guards: await actions.guards(pin.bundle),
     })
+    if ('contents' in result) this.#deps.hold(result.contents)
     if ('bodyText' in result) {
       this.#request = result
-      this.#deps.hold(result.contents)
       soFar.see(result.command.projection.trust)
     }
     submit(result.command)
