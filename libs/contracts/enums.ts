@@ -138,5 +138,9 @@ export type ForbiddenRule = z.infer<typeof ForbiddenRule>
 export const ModelPurpose = z.enum(['answer', 'extraction', 'dedupe', 'summary', 'verification'])
 export type ModelPurpose = z.infer<typeof ModelPurpose>
 
+/** What vectors are asked for: to know the endpoint's space, to recall, for a person's own text, for extracted ones, to fill the index. */
+export const EmbeddingPurpose = z.enum(['probe', 'recall', 'memory', 'extraction', 'index'])
+export type EmbeddingPurpose = z.infer<typeof EmbeddingPurpose>
+
 export const FinishReason = z.enum(['stop', 'length', 'tool_calls', 'content_filter', 'other'])
 export type FinishReason = z.infer<typeof FinishReason>

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import {
   BudgetAxis,
+  EmbeddingPurpose,
   EntitySource,
   FailCode,
   FinishReason,
@@ -81,6 +82,8 @@ const definitions = {
       candidate_id: Id.nullable(),
       parent_run_id: Id.nullable(),
       ticket: count.nullable(),
+      /** The ended run that this one goes on with, and how much of its chain they have in common (K5). */
+      continues: z.object({ run_id: Id, seq: z.int().min(1), hash: Digest }).optional(),
     }),
   },
   'run.queued': { version: 1, visibility: 'public', stream: 'run', payload: z.object({ position: z.int().min(1), expires_at: Instant }) },
@@ -94,6 +97,8 @@ const definitions = {
       profile_hash: Digest,
       reducer_version: z.int().min(1),
       bundle: Slug,
+      /** What the run that this one goes on with had said already: it is this answer's beginning. */
+      inherited: z.object({ segments: count, parts: count }).optional(),
     }),
   },
   'turn.started': { version: 1, visibility: 'public', stream: 'run', payload: z.object({ turn: z.int().min(1) }) },
@@ -212,6 +217,8 @@ const definitions = {
       which: BudgetAxis.nullable(),
       code: Slug.nullable(),
       candidate_id: Id.nullable(),
+      /** Where it stood was kept, so that another run can go on from there (K6). */
+      checkpoint: z.literal(true).optional(),
       ...runEnd,
     }),
   },
@@ -225,18 +232,21 @@ const definitions = {
     version: 1,
     visibility: 'internal',
     stream: 'run',
+    alsoOn: 'embedding',
     payload: z.object({ effect_id: Id, tokens: count, cost_micros: count.optional() }),
   },
   'budget.settled': {
     version: 1,
     visibility: 'internal',
     stream: 'run',
+    alsoOn: 'embedding',
     payload: z.object({ effect_id: Id, tokens: count, cost_micros: count.optional(), estimated: z.boolean() }),
   },
   'budget.exhausted': {
     version: 1,
     visibility: 'internal',
     stream: 'run',
+    alsoOn: 'embedding',
     payload: z.object({ which: BudgetAxis, limit: count, needed: count }),
   },
   'policy.decided': {
@@ -598,6 +608,9 @@ const definitions = {
       contract_version: z.int().min(1),
       requested_by: Id,
       commit_authority: Id,
+      /** The run that handed it on, and by which action of it; null for what the owner asked for. */
+      parent_run_id: Id.nullable(),
+      parent_action_id: Id.nullable(),
       risk: TaskRisk,
       tools: z.array(Slug),
       max_cost_micros: count.nullable(),
@@ -743,6 +756,51 @@ const definitions = {
     stream: 'task',
     payload: z.object({ candidate_id: Id, verification_id: Id, by: Id, evidence_content_id: Id, evidence_digest: Digest }),
   },
+  // embedding stream (one per request that leaves the process)
+  /** Write-ahead: durable before anything is sent (K3). The digest is over the salted digests of the texts, which stand elsewhere. */
+  'embedding.requested': {
+    version: 1,
+    visibility: 'internal',
+    stream: 'embedding',
+    payload: z.object({
+      effect_id: Id,
+      purpose: EmbeddingPurpose,
+      model: Slug,
+      texts: z.int().min(1),
+      request_digest: Digest,
+      reserved_tokens: count,
+    }),
+  },
+  'embedding.completed': {
+    version: 1,
+    visibility: 'internal',
+    stream: 'embedding',
+    payload: z.object({ effect_id: Id, tokens: count, estimated: z.boolean(), dimensions: count }),
+  },
+  'embedding.failed': {
+    version: 1,
+    visibility: 'internal',
+    stream: 'embedding',
+    payload: z.object({ effect_id: Id, code: Slug, provider_code: Slug.nullable(), status: count.nullable() }),
+  },
+  'embedding.unknown': {
+    version: 1,
+    visibility: 'internal',
+    stream: 'embedding',
+    payload: z.object({ effect_id: Id, code: Slug, settled_tokens: count }),
+  },
+  /** Kept back: the kill switch, or the budget. Nothing was sent. */
+  'embedding.refused': {
+    version: 1,
+    visibility: 'audit',
+    stream: 'embedding',
+    payload: z.object({
+      effect_id: Id,
+      purpose: EmbeddingPurpose,
+      texts: z.int().min(1),
+      code: z.enum(['killed', 'price_unknown', 'max_cost_micros', 'max_tokens']),
+    }),
+  },
   'compaction.started': {
     version: 1,
     visibility: 'internal',
@@ -757,7 +815,9 @@ const definitions = {
 export type EventDefinition = {
   version: number
   visibility: Visibility
-  stream: 'run' | 'tree' | 'character' | 'memory' | 'confirmation' | 'admin' | 'task'
+  stream: 'run' | 'tree' | 'character' | 'memory' | 'confirmation' | 'admin' | 'task' | 'embedding'
+  /** Another kind of stream that it stands on too. */
+  alsoOn?: 'embedding'
   reserved?: boolean
   payload: z.ZodObject
 }

@@ -260,8 +260,23 @@ export const recordClauses: readonly Clause[] = [
     must: 'Each decision of a policy is recorded.',
     tests: { [loop]: ['answers: started, projected, requested'], [actions]: ['the log what it was judged by'] },
   },
-  { id: 'K5.records-vetoes', must: 'A veto is recorded.', tests: { [rules]: ['records a veto and ends the run by it'] } },
-  { id: 'K5.records-rewrites', must: 'A rewrite is recorded.', tests: {} },
+  {
+    id: 'K5.records-vetoes',
+    must: 'A veto is recorded.',
+    tests: {
+      [rules]: ['records a veto and ends the run by it', 'ends a run whose request a listener keeps back'],
+      'libs/kernel/reducer/reduce-actions.spec.ts': ['does nothing that a listener refuses, and says who did'],
+      'test/story/listeners.spec.ts': ['to an answer leaves a partial that never looks whole'],
+    },
+  },
+  {
+    id: 'K5.records-rewrites',
+    must: 'A rewrite is recorded.',
+    tests: {
+      [rules]: ['records what listeners rewrote, in order, before the request; whether it is sent or not'],
+      'test/story/listeners.spec.ts': ['is sent, recorded and rebuilt as they left it'],
+    },
+  },
   {
     id: 'K5.records-budgets',
     must: 'Reservations, settlements and exhaustions are recorded.',
@@ -270,7 +285,10 @@ export const recordClauses: readonly Clause[] = [
   {
     id: 'K5.shared-prefix',
     must: 'Resume goes on in the same chain; continue and fork share what lies before and append apart.',
-    tests: { [kernelRecord]: ['resumes in the same chain, and forks into one of its own'] },
+    tests: {
+      [kernelRecord]: ['resumes in the same chain, and forks into one of its own'],
+      'test/story/continued.spec.ts': ['is gone on with by another run that begins with its words'],
+    },
   },
   {
     id: 'K5.scrubbed',
@@ -368,6 +386,13 @@ export const budgetClauses: readonly Clause[] = [
   {
     id: 'K6.exhausted-checkpoint',
     must: 'What ran out of budget leaves a checkpoint to be resumed from.',
-    tests: {},
+    tests: {
+      'libs/kernel/reducer/reduce.spec.ts': ['leaves a checkpoint where a budget or its process ended it, and nowhere else'],
+      'test/story/continued.spec.ts': [
+        'leaves a checkpoint at the end of its chain, and says so',
+        'is gone on with by another run that begins with its words',
+        'knows what was done in between, and does it no second time',
+      ],
+    },
   },
 ]

@@ -70,6 +70,8 @@ export function composeConversation(
     transport: Transport
     model: Model
     recall: MemoryRecall
+    /** What a run's embeddings were charged so far, in micro-units. */
+    embeddingMicros(runId: string): Promise<number>
     canon: CanonListener
     verify: VerifyService
     tools: ToolCatalogue
@@ -88,7 +90,13 @@ export function composeConversation(
   const invariants = new InvariantRecord({ unitOfWork: database, log, clock })
   const sources = new TreeContextSources({ trees, personas, memories: parts.recall })
   const sprouts = new TreeSproutKeeper({ trees, log, clock })
-  const requests = new RequestBuilder({ contents, ids, model: model.choice, secrets: model.secrets })
+  const requests = new RequestBuilder({
+    contents,
+    ids,
+    model: model.choice,
+    secrets: model.secrets,
+    embeddingMicros: (runId) => parts.embeddingMicros(runId),
+  })
   const projector = new RunContextProjector({
     sources,
     contents,
@@ -168,7 +176,20 @@ export function composeConversation(
   return {
     trees: new TreeService({ unitOfWork: database, trees, runs, contents, log, views, characters: personas, clock, ids }),
     paths: new PathService({ unitOfWork: database, trees, contents, log, views, invariants, canon: parts.canon, clock, ids }),
-    asks: new AskService({ unitOfWork: database, trees, runs, contents, log, seat, views, invariants, clock, ids, scheduler }),
+    asks: new AskService({
+      unitOfWork: database,
+      trees,
+      runs,
+      checkpoints: actionDeps.checkpoints,
+      contents,
+      log,
+      seat,
+      views,
+      invariants,
+      clock,
+      ids,
+      scheduler,
+    }),
     runs: service,
     streams,
     replays,

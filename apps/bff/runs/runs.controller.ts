@@ -7,6 +7,7 @@ import {
   Explanation,
   ExplanationQuery,
   LingtaiError,
+  RunAccepted,
   RunListQuery,
   RunPage,
   RunStreamEvent,
@@ -14,6 +15,7 @@ import {
   Steer,
 } from '#contracts'
 import type { Principal } from '#domains/identity/principal'
+import { AskService } from '#domains/mirror-tree/ask.service'
 import { parseCursor } from '#domains/mirror-tree/tree.service'
 import { EvidenceService } from '#domains/record/evidence.service'
 import { ReplayService } from '#domains/runs/replay.service'
@@ -33,6 +35,7 @@ export class RunsController {
     private readonly streams: RunStreams,
     private readonly replays: ReplayService,
     private readonly evidences: EvidenceService,
+    private readonly asks: AskService,
   ) {}
 
   @ApiRoute({ method: 'GET', path: '/v1/runs', summary: 'Your runs, newest first', access: 'read', query: RunListQuery, answer: RunPage })
@@ -91,6 +94,20 @@ export class RunsController {
   })
   cancel(@Input() { principal, params }: Own): Promise<CommandAccepted> {
     return this.runs.cancel(principal.ownerId, params.id)
+  }
+
+  @ApiRoute({
+    method: 'POST',
+    path: '/v1/runs/{id}/continue',
+    summary: 'Go on with an answer that ran out of budget or whose process had to leave, as another candidate',
+    access: 'write',
+    answer: RunAccepted,
+    status: 201,
+    keep: (answer) => ({ id: answer.run_id }),
+    rebuild: (self: RunsController, { principal }, { id }) => self.asks.accepted(principal.ownerId, id),
+  })
+  continue(@Input() { principal, params }: Own): Promise<RunAccepted> {
+    return this.asks.continue(principal.ownerId, params.id)
   }
 
   @ApiRoute({

@@ -34,6 +34,7 @@ export const testIds = {
   candidateNext: 'candidate-next',
   candidateCount: 'candidate-count',
   regenerate: 'regenerate',
+  goOn: 'go-on',
   edit: 'edit',
   editBox: 'edit-box',
   editSubmit: 'edit-submit',

@@ -38,6 +38,7 @@ export type CommandAccepted = z.infer<typeof CommandAccepted>
  * null once erased. `prev_seq` is the previous public seq, 0 for the first (decision 29).
  */
 const base = { run_id: Id, seq: z.int(), prev_seq: z.int(), at: z.string() }
+const segment = z.object({ kind: z.enum(['text', 'reasoning']), part: z.int(), text: z.string().nullable() })
 const end = { candidate_id: Id.nullable(), delta_count: z.int(), partial: z.boolean() }
 export const RunStreamEvent = z
   .discriminatedUnion('type', [
@@ -49,12 +50,13 @@ export const RunStreamEvent = z
       candidate_id: Id.nullable(),
     }),
     z.object({ ...base, type: z.literal('run.queued'), position: z.int() }),
-    z.object({ ...base, type: z.literal('run.started') }),
+    /** `inherited`: the words of the answer that this one goes on with; absent where it goes on with none. */
+    z.object({ ...base, type: z.literal('run.started'), inherited: z.array(segment).optional() }),
     z.object({ ...base, type: z.literal('turn.started'), turn: z.int() }),
     z.object({
       ...base,
       type: z.literal('llm.delta'),
-      segments: z.array(z.object({ kind: z.enum(['text', 'reasoning']), part: z.int(), text: z.string().nullable() })),
+      segments: z.array(segment),
     }),
     z.object({ ...base, type: z.literal('steer.received'), command_id: Id, text: z.string().nullable(), used: z.boolean() }),
     z.object({ ...base, type: z.literal('turn.finished'), turn: z.int() }),

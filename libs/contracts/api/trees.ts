@@ -118,7 +118,7 @@ export const CitationInput = z
   .refine((range) => range.to > range.from, { message: 'to must be greater than from', path: ['to'] })
 export type CitationInput = z.infer<typeof CitationInput>
 
-const effort = z.enum(['low', 'medium', 'high'])
+export const Effort = z.enum(['low', 'medium', 'high'])
 
 export const Ask = z
   .object({
@@ -128,7 +128,7 @@ export const Ask = z
     /** The tree revision the client last saw; an older one is told of the newer head (T3). */
     revision: z.int().min(1).optional(),
     citations: z.array(CitationInput).max(20).default([]),
-    effort: effort.optional(),
+    effort: Effort.optional(),
   })
   .meta({ id: 'Ask' })
 export type Ask = z.infer<typeof Ask>
@@ -152,9 +152,9 @@ export const RunAccepted = z
   .meta({ id: 'RunAccepted' })
 export type RunAccepted = z.infer<typeof RunAccepted>
 
-export const Regenerate = z.object({ effort: effort.optional() }).meta({ id: 'Regenerate' })
+export const Regenerate = z.object({ effort: Effort.optional() }).meta({ id: 'Regenerate' })
 export type Regenerate = z.infer<typeof Regenerate>
-export const EditNode = z.object({ text: MessageText, effort: effort.optional() }).meta({ id: 'EditNode' })
+export const EditNode = z.object({ text: MessageText, effort: Effort.optional() }).meta({ id: 'EditNode' })
 export type EditNode = z.infer<typeof EditNode>
 /** Editing a question forks and asks; editing an answer makes a sibling written by the owner (decision 40). */
 export const Edited = z.object({ node: NodeView, run: RunAccepted.nullable() }).meta({ id: 'Edited' })

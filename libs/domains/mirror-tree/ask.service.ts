@@ -1,11 +1,13 @@
-import { LingtaiError } from '#contracts'
-import type { Ask, NewEvent, RunAccepted } from '#contracts'
+import { Effort, LingtaiError } from '#contracts'
+import type { Ask, EventPayload, NewEvent, RunAccepted } from '#contracts'
+import { CONTINUATIONS_MAX, lineageOf } from '#runtime/turn/inheritance'
 import { mayHangBelow } from '#kernel/invariants/tree-rules'
 import type { Refusal } from '#kernel/invariants/tree-rules'
+import type { CheckpointStore } from '#kernel/ports/approval-store'
 import type { Clock, Ids, Scheduler } from '#kernel/ports/clock'
 import type { ContentStore } from '#kernel/ports/content-store'
 import type { EventLog } from '#kernel/ports/event-log'
-import type { RunStore } from '#kernel/ports/run-store'
+import type { RunRow, RunStore } from '#kernel/ports/run-store'
 import type { Seat } from '#kernel/ports/seat'
 import type { UnitOfWork } from '#kernel/ports/unit-of-work'
 import { contentDigest } from '#kernel/record/chain'
@@ -24,6 +26,7 @@ export type AskDeps = {
   unitOfWork: UnitOfWork
   trees: TreeStore
   runs: RunStore
+  checkpoints: CheckpointStore
   contents: ContentStore
   log: EventLog
   seat: Seat
@@ -110,6 +113,44 @@ export class AskService {
       return this.#request(tree, question, { effort: options.effort, headBefore })
     })
     return this.#announce(accepted)
+  }
+
+  /**
+   * Goes on with an answer that ended before it was done, out of budget or because its process left, in a run with a budget of its own: another
+   * candidate, which begins with what the partial says (K5, K6; M1: the partial stays).
+   */
+  async continue(ownerId: string, runId: string): Promise<RunAccepted> {
+    const { runs, unitOfWork } = this.#deps
+    const former = await runs.find(ownerId, runId)
+    if (!former) throw new LingtaiError('not_found')
+    const { tree_id: treeId, question_id: questionId } = former
+    if (treeId === null || questionId === null) throw new LingtaiError('wrong_state', 'Only an answer can be continued.')
+    const accepted = await unitOfWork.run(async () => {
+      const { tree, parent: question } = await this.#place(ownerId, treeId, questionId, 'continue')
+      if (await runs.liveUnder(question.id)) return this.#refuse({ invariant: 'M1', code: 'candidate_open' }, question, 'continue')
+      const shared = await this.#sharedPrefix(former)
+      const headBefore = tree.head_node_id
+      await this.#moveHead(tree, question.id, 'ask')
+      return this.#request(tree, question, { effort: effortOf(former), headBefore, continues: { run_id: former.id, ...shared } })
+    })
+    return this.#announce(accepted)
+  }
+
+  /** Where a run's chain ends that left a checkpoint there; refuses what cannot be gone on with. */
+  async #sharedPrefix(former: RunRow): Promise<{ seq: number; hash: string }> {
+    const { runs, trees, checkpoints, log } = this.#deps
+    const [checkpoint, head, answer, lineage] = await Promise.all([
+      checkpoints.latest(former.id),
+      log.head(`run:${former.id}`),
+      former.candidate_id === null ? null : trees.node(former.owner_id, former.candidate_id),
+      lineageOf(former, runs),
+    ])
+    if (former.state !== 'interrupted' || !head || checkpoint?.event_offset !== head.seq)
+      throw new LingtaiError('wrong_state', 'Only an answer that ran out of budget, or whose process had to leave, can be continued.')
+    if (head.quarantined) throw new LingtaiError('chain_broken')
+    if (answer?.deleted) throw new LingtaiError('wrong_state', 'What it said was deleted.')
+    if (lineage.length >= CONTINUATIONS_MAX) throw new LingtaiError('wrong_state', 'It was continued as often as an answer can be.')
+    return { seq: head.seq, hash: Buffer.from(head.hash).toString('hex') }
   }
 
   /** Editing a question forks: a new question beside it, answered anew (M2). */
@@ -216,7 +257,12 @@ export class AskService {
   async #request(
     tree: TreeRow,
     question: PathNode,
-    { effort, newerHead = false, headBefore }: { effort?: Ask['effort']; newerHead?: boolean; headBefore?: string },
+    {
+      effort,
+      newerHead = false,
+      headBefore,
+      continues,
+    }: { effort?: Ask['effort']; newerHead?: boolean; headBefore?: string; continues?: EventPayload<'run.requested'>['continues'] },
   ): Promise<RunAccepted & { characterId: string }> {
     const { runs, ids, log, clock, views } = this.#deps
     const characterId = tree.character_ids[0]
@@ -236,6 +282,7 @@ export class AskService {
       question_id: question.id,
       candidate_id: candidateId,
       trace_id: traceId,
+      ...(continues ? { continues_run_id: continues.run_id } : {}),
       settings: { seed: ids.seed(), ...(effort ? { effort } : {}), ...(headBefore === undefined ? {} : { head_before: headBefore }) },
       queueExpiresAt,
     })
@@ -246,7 +293,15 @@ export class AskService {
       events: [
         this.#event({
           type: 'run.requested',
-          payload: { kind: 'answer', tree_id: tree.id, question_id: question.id, candidate_id: candidateId, parent_run_id: null, ticket },
+          payload: {
+            kind: 'answer',
+            tree_id: tree.id,
+            question_id: question.id,
+            candidate_id: candidateId,
+            parent_run_id: null,
+            ticket,
+            ...(continues ? { continues } : {}),
+          },
           trust: 'trusted',
           ...envelope,
         }),
@@ -279,6 +334,11 @@ export class AskService {
   #event<T extends Omit<NewEvent, 'actor' | 'at' | 'cause'>>(event: T): T & Pick<NewEvent, 'actor' | 'at' | 'cause'> {
     return { actor: 'owner', at: this.#deps.clock.now().toISOString(), cause: { tag: 'ask' }, ...event }
   }
+}
+
+/** The effort that was chosen for a run. */
+function effortOf({ settings: { effort } }: RunRow): Ask['effort'] {
+  return Effort.safeParse(effort).data
 }
 
 function eventsUrl(runId: string): string {

@@ -3,7 +3,8 @@ import type { RunStore } from '#kernel/ports/run-store'
 import type { ContentStore } from '#kernel/ports/content-store'
 import type { EventLog } from '#kernel/ports/event-log'
 import { foldAnswer } from '#runtime/turn/fold-answer'
-import { insertsOf, insertTypes } from '#runtime/turn/inserts'
+import { insertsOfRun } from '#runtime/turn/inheritance'
+import { insertTypes } from '#runtime/turn/inserts'
 import { partsOf, textOf } from '#kernel/record/content-parts'
 import type { CanonizationRow, CitationRow, PathNode, TreeRow, TreeStore } from './ports.ts'
 
@@ -82,12 +83,17 @@ export class NodeViews {
   /** What a sprout has said so far, from its durable deltas, with what was interjected where it took effect. */
   async #sproutParts(node: PathNode): Promise<NodeView['parts']> {
     if (node.run_id === null) return []
-    const segments = await this.#runs.segments(node.run_id)
-    const records = await this.#log.read(`run:${node.run_id}`, { types: insertTypes })
-    const inserts = await insertsOf(
-      records.map(({ record }) => record),
-      this.#contents,
-    )
+    const [run, segments, stored] = await Promise.all([
+      this.#runs.get(node.run_id),
+      this.#runs.segments(node.run_id),
+      this.#log.read(`run:${node.run_id}`, { types: insertTypes }),
+    ])
+    const records = stored.map(({ record }) => record)
+    const inserts = await insertsOfRun(run ?? { continues_run_id: null }, records, {
+      log: this.#log,
+      runs: this.#runs,
+      contents: this.#contents,
+    })
     return partsOf(foldAnswer(segments, inserts))
   }
 }

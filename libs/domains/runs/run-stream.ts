@@ -52,7 +52,7 @@ export class RunStreamReader {
   }
 
   async #texts(run: RunRow, records: readonly EventRecord[]) {
-    if (!records.some((record) => withText.has(record.type))) return { segment: nothing, content: () => null }
+    if (!records.some(hasText)) return { segment: nothing, content: () => null }
     const ownIds = records.flatMap(({ payload }) => (typeof payload['content_id'] === 'string' ? [payload['content_id']] : []))
     const contents = await this.#contents.get([...ownIds, ...(run.candidate_id === null ? [] : [run.candidate_id])])
     const answer = run.candidate_id === null ? undefined : contents.get(run.candidate_id)
@@ -78,6 +78,10 @@ export class RunStreamReader {
 
 /** Public events whose text lies in contents. */
 const withText: ReadonlySet<EventType> = new Set<EventType>(['llm.delta', 'steer.received', 'tool.executed'])
+
+function hasText({ type, payload }: EventRecord): boolean {
+  return withText.has(type) || (type === 'run.started' && payload['inherited'] !== undefined)
+}
 
 function nothing(): { kind: 'text'; part: number; text: null } {
   return { kind: 'text', part: 0, text: null }

@@ -4,7 +4,7 @@ import type { AttemptRow, TaskRow } from '#kernel/ports/task-store'
 import type { RunLimits } from '#kernel/reducer/commands'
 import { hasHappened } from '#kernel/effects/effect'
 import type { DelegatedRuns, DelegatedText, DelegatedWork } from '#runtime/turn/delegated-runs'
-import { contextTrust } from '#runtime/turn/end-from-record'
+import { contextTrust } from '#runtime/turn/context-trust'
 import { readStream } from '#runtime/turn/read-stream'
 import type { AttemptKeeper } from './attempt-keeper.ts'
 import type { LoopedRuntimes } from './attempt-sweeper.ts'
@@ -58,7 +58,8 @@ export class LoopedAttempts implements LoopedRuntimes {
     ]
     const stored = await contents.get(ids)
     const { bundle, limits } = await this.#limits()
-    const instruction = textOf(stored.get(task.instruction_content_id), 'workspace')
+    // What a run asked for is no more to be believed than what it knew when it asked.
+    const instruction = textOf(stored.get(task.instruction_content_id), task.parent_run_id === null ? 'workspace' : task.trust)
     if (!instruction) return null
     const diagnostics = attempt.diagnostics_content_id === null ? undefined : stored.get(attempt.diagnostics_content_id)
     return {
@@ -73,7 +74,7 @@ export class LoopedAttempts implements LoopedRuntimes {
       grants: new NarrowedGrants(actions.grants, task, async () => {
         // Its own intent does not stand in an action's way.
         const used = (await store.effects(task.id)).filter(({ run_id: id, state }) => id === attempt.id && state !== 'intent')
-        return task.used_actions + used.length < task.max_actions
+        return task.used_actions + used.length + (await store.givenActions(task.id)) < task.max_actions
       }),
     }
   }

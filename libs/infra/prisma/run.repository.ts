@@ -6,7 +6,7 @@ import type { Database } from './database.ts'
 import { LEASE_SECONDS } from './event-log.repository.ts'
 import { RowCountError } from './tree.repository.ts'
 
-const columns = `r.id, r.owner_id, r.kind, r.seated, r.character_id, r.tree_id, r.question_id, r.candidate_id, r.state, r.reason, r.ticket,
+const columns = `r.id, r.owner_id, r.kind, r.seated, r.character_id, r.tree_id, r.question_id, r.candidate_id, r.continues_run_id, r.state, r.reason, r.ticket,
   r.queue_expires_at, r.fence, r.holder, r.persona_version_id, r.profile_version_id, r.trace_id, r.settings, r.requested_at, r.started_at, r.ended_at`
 /** How often a run that waits for its effect is looked at, ever more seldom; then it waits for a person. */
 const LOOKS_MAX = 40
@@ -25,9 +25,10 @@ export class RunRepository implements RunStore {
   async insert(run: NewRun): Promise<{ ticket: number | null; ahead: number }> {
     const ticket = run.seated ? await this.#nextTicket(run.character_id, run.owner_id) : null
     await this.#database.execute(
-      `INSERT INTO runs (id, owner_id, kind, seated, character_id, tree_id, question_id, candidate_id, state, ticket, queued_at, queue_expires_at,
-                         protocol_version, reducer_version, trace_id, settings)
-       VALUES ($1::uuid, $2::uuid, $3, $4, $5::uuid, $6::uuid, $7::uuid, $8::uuid, 'queued', $9, now(), $10, $11, $12, $13::uuid, $14::jsonb)`,
+      `INSERT INTO runs (id, owner_id, kind, seated, character_id, tree_id, question_id, candidate_id, continues_run_id, parent_run_id, state, ticket,
+                         queued_at, queue_expires_at, protocol_version, reducer_version, trace_id, settings)
+       VALUES ($1::uuid, $2::uuid, $3, $4, $5::uuid, $6::uuid, $7::uuid, $8::uuid, $9::uuid, $10::uuid, 'queued', $11,
+               now(), $12, $13, $14, $15::uuid, $16::jsonb)`,
       [
         run.id,
         run.owner_id,
@@ -37,6 +38,8 @@ export class RunRepository implements RunStore {
         run.tree_id,
         run.question_id,
         run.candidate_id,
+        run.continues_run_id ?? null,
+        run.parent_run_id ?? null,
         ticket,
         run.queueExpiresAt,
         PROTOCOL_VERSION,

@@ -15,6 +15,7 @@ const start: RunCommand = {
   persona_version_id: id(1),
   profile_hash: digest,
   bundle: 'test/1',
+  inherited: null,
   limits: {
     max_turns: 3,
     max_wall_ms: 1000,

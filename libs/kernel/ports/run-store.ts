@@ -10,6 +10,8 @@ export type RunRow = {
   tree_id: string | null
   question_id: string | null
   candidate_id: string | null
+  /** The ended run of the same question whose words and deeds this one begins with (K6). */
+  continues_run_id: string | null
   state: RunState
   reason: string | null
   ticket: number | null
@@ -29,7 +31,7 @@ export type RunRow = {
 export type NewRun = Pick<
   RunRow,
   'id' | 'owner_id' | 'kind' | 'seated' | 'character_id' | 'tree_id' | 'question_id' | 'candidate_id' | 'trace_id' | 'settings'
-> & { queueExpiresAt: Date | null }
+> & { continues_run_id?: string; parent_run_id?: string | null; queueExpiresAt: Date | null }
 
 export type RunCommandRow = {
   id: string

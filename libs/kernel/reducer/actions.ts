@@ -37,5 +37,17 @@ export type RunAction =
     }
   /** Fold the answer and let the guards look at it. */
   | { type: 'accept_answer' }
-  /** The end: fold and seal the candidate (if there is any text), write the last events, free the seat, all in one transaction. */
-  | { type: 'seal'; outcome: SealOutcome; partial: boolean; reason: string | null; events: RunEvent[] }
+  /**
+   * The end: fold and seal the candidate (if there is any text), write the last events, free the seat, all in one transaction. `checkpoint`:
+   * where the loop stood, for a run that goes on with what this one had done; null where there is nothing to go on with.
+   */
+  | {
+      type: 'seal'
+      outcome: SealOutcome
+      partial: boolean
+      /** Whether this run said anything of its own. */
+      said: boolean
+      reason: string | null
+      checkpoint: RunLoopState | null
+      events: RunEvent[]
+    }

@@ -43,7 +43,16 @@ export type ListenerVeto = { plugin: string; reason: string }
  * Everything that can happen to a run. Readings (time, ids, draws, digests) arrive here, so that the reducer needs none (K4).
  */
 export type RunCommand =
-  | { tag: 'start'; fence: number; persona_version_id: string | null; profile_hash: string; bundle: string; limits: RunLimits }
+  /** `inherited`: what the run that this one goes on with had said; null for a run that begins with nothing. */
+  | {
+      tag: 'start'
+      fence: number
+      persona_version_id: string | null
+      profile_hash: string
+      bundle: string
+      limits: RunLimits
+      inherited: { segments: number; parts: number } | null
+    }
   | {
       tag: 'context_projected'
       projection: Projection
@@ -55,6 +64,8 @@ export type RunCommand =
       reserved_tokens: number
       /** What the call is charged at most, in micro-units; null where the model has no price card. */
       reserved_micros: number | null
+      /** What the run's embeddings were charged until now, all of them, in micro-units; absent where they cost nothing. */
+      embedding_micros?: number
       policy_version: number
       /** In the order in which they were made; absent for none. */
       rewrites?: readonly Rewrite[]

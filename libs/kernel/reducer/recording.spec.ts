@@ -24,6 +24,7 @@ const started = (changes: Partial<RunLimits> = {}): RunCommand => ({
   persona_version_id: id(1),
   profile_hash: digest,
   bundle: 'test/1',
+  inherited: null,
   limits: { ...limits, ...changes },
 })
 const projected = (changes: { reserved_tokens?: number; reserved_micros?: number | null } = {}): RunCommand => ({

@@ -50,6 +50,7 @@ function nextCommand(state: RunLoopState, draw: number, n: number): RunCommand {
         persona_version_id: id(1),
         profile_hash: digest,
         bundle: 'test/1',
+        inherited: one(null, { segments: 3, parts: 2 }),
         limits: {
           max_turns: 9,
           max_wall_ms: 1000,

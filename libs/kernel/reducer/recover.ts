@@ -18,8 +18,10 @@ type Recovering = RunLoopState & { reserved_micros: number }
 
 function apply(state: Recovering, record: EventRecord): Recovering {
   switch (record.type) {
-    case 'run.started':
-      return { ...state, phase: 'projecting' }
+    case 'run.started': {
+      const { inherited } = record.payload as EventPayload<'run.started'>
+      return { ...state, ...inherited, phase: 'projecting' }
+    }
     case 'turn.started':
       return { ...state, phase: 'projecting', turn: state.turn + 1, effect: null }
     case 'llm.requested': {

@@ -27,6 +27,7 @@ const start: Extract<RunCommand, { tag: 'start' }> = {
   persona_version_id: id(1),
   profile_hash: digest,
   bundle: 'test/1',
+  inherited: null,
   limits,
 }
 const projected: Extract<RunCommand, { tag: 'context_projected' }> = {

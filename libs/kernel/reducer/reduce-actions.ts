@@ -2,6 +2,7 @@ import type { SuspendReason } from '#contracts'
 import { admit } from '../admission/admit.ts'
 import type { RunAction, RunEvent } from './actions.ts'
 import type { RunCommand } from './commands.ts'
+import { spentMicros } from './state.ts'
 import type { RunLoopState, ToolCall } from './state.ts'
 import { exhausted, interrupt, nextTurn, unchanged, vetoEvents } from './transitions.ts'
 import type { Reduction } from './transitions.ts'
@@ -147,7 +148,7 @@ function preExecute(state: RunLoopState, call: ToolCall): RunEvent {
 function budgetRefusal(state: RunLoopState, { price_micros: price }: Assessed) {
   const limit = state.limits.max_cost_micros
   if (limit === null) return null
-  const needed = state.spent_micros + (price ?? limit + 1)
+  const needed = spentMicros(state) + (price ?? limit + 1)
   return needed > limit ? ({ which: 'max_cost_micros', limit, needed } as const) : null
 }
 

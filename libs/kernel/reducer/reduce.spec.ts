@@ -20,7 +20,15 @@ const limits: RunLimits = {
 }
 const candidate = id(9)
 
-const start: RunCommand = { tag: 'start', fence: 1, persona_version_id: id(1), profile_hash: digest, bundle: 'test/1', limits }
+const start: Extract<RunCommand, { tag: 'start' }> = {
+  tag: 'start',
+  fence: 1,
+  persona_version_id: id(1),
+  profile_hash: digest,
+  bundle: 'test/1',
+  limits,
+  inherited: null,
+}
 const projected: RunCommand = {
   tag: 'context_projected',
   projection: {
@@ -190,6 +198,36 @@ describe('the run loop', () => {
     const { actions, events } = play([{ ...start, limits: { ...limits, max_tokens: 59 } }, projected])
     expect(actions.some((action) => action.type === 'request_model')).toBe(false)
     expect(events.at(-1)).toMatchObject({ type: 'run.interrupted', payload: { reason: 'budget_exhausted', which: 'max_tokens' } })
+  })
+
+  it('leaves a checkpoint where a budget or its process ended it, and nowhere else: whoever goes on knows where it stood (K6)', () => {
+    const seals = (...last: RunCommand[]) => play([start, projected, segments(2), ...last]).actions.at(-1)
+    const limit: RunCommand = { tag: 'limit_reached', which: 'max_wall_ms', limit: 9, needed: 9, settled_tokens: 60 }
+    for (const command of [limit, { tag: 'drain', settled_tokens: 60, checkpoint_id: id(990) } as const]) {
+      expect(seals(command)).toMatchObject({ type: 'seal', checkpoint: { phase: 'streaming', segments: 2, deltas: 1, turn: 1 } })
+      expect(play([start, projected, segments(2), command]).events.at(-1)?.payload).toMatchObject({ checkpoint: true })
+    }
+    expect(seals(finished, accepted)).toMatchObject({ type: 'seal', checkpoint: null })
+    expect(seals(cancel)).toMatchObject({ type: 'seal', checkpoint: null })
+    expect(seals({ tag: 'fail', code: 'harness_error' })).toMatchObject({ type: 'seal', checkpoint: null })
+    expect(play([start, projected, segments(2), cancel]).events.at(-1)?.payload).not.toHaveProperty('checkpoint')
+  })
+
+  it('begins with what it inherits, and is an answer only by words of its own', () => {
+    const begun: RunCommand = { ...start, inherited: { segments: 3, parts: 2 } }
+    const { actions, events } = play([begun, projected, segments(2)])
+    expect(events[0]).toMatchObject({ type: 'run.started', payload: { inherited: { segments: 3, parts: 2 } } })
+    expect(actions.at(-1)).toMatchObject({
+      type: 'record',
+      segments: [
+        { ordinal: 3, part: 2 },
+        { ordinal: 4, part: 2 },
+      ],
+    })
+    expect(events.at(-1)?.payload).toEqual({ first_segment: 3, segments: 2 })
+    const silent = play([begun, projected, finished])
+    expect(silent.events.at(-1)?.payload).toMatchObject({ code: 'empty_answer', candidate_id: null, delta_count: 0 })
+    expect(silent.actions.at(-1)).toMatchObject({ type: 'seal', said: false })
   })
 
   it('M8: what the gate forbids ends the run and is on record', () => {

@@ -1,6 +1,6 @@
 import type { PlacedSegment, RunEvent } from './actions.ts'
 import type { RunCommand } from './commands.ts'
-import { REDUCER_VERSION } from './state.ts'
+import { REDUCER_VERSION, spentMicros } from './state.ts'
 import { abandonAction, beginActing, endAfterAction, handOver, judgeCall, reconcileEffect, resume, settleEffect } from './reduce-actions.ts'
 import type { RunLoopState } from './state.ts'
 import { endOf, exhausted, fail, interrupt, nextTurn, startTurn, steerEvent, unchanged, vetoEvents } from './transitions.ts'
@@ -104,12 +104,15 @@ function start(state: RunLoopState, command: Extract<RunCommand, { tag: 'start' 
       profile_hash: command.profile_hash,
       reducer_version: REDUCER_VERSION,
       bundle: command.bundle,
+      ...(command.inherited === null ? {} : { inherited: command.inherited }),
     },
   }
-  return startTurn({ ...state, limits: command.limits }, [started])
+  return startTurn({ ...state, ...command.inherited, limits: command.limits }, [started])
 }
 
-function requestModel(state: RunLoopState, command: Extract<RunCommand, { tag: 'context_projected' }>): Reduction {
+function requestModel(before: RunLoopState, command: Extract<RunCommand, { tag: 'context_projected' }>): Reduction {
+  const embedding_micros = Math.max(before.embedding_micros ?? 0, command.embedding_micros ?? 0)
+  const state = embedding_micros > 0 ? { ...before, embedding_micros } : before
   const projected = projectedEvents(command)
   const needed = state.spent_tokens + command.reserved_tokens
   if (state.limits.max_tokens !== null && needed > state.limits.max_tokens) {
@@ -118,7 +121,7 @@ function requestModel(state: RunLoopState, command: Extract<RunCommand, { tag: '
   const bound = state.limits.max_cost_micros
   if (bound !== null) {
     // A bound on cost without a known price fails closed (K6).
-    const cost = state.spent_micros + (command.reserved_micros ?? bound + 1)
+    const cost = spentMicros(state) + (command.reserved_micros ?? bound + 1)
     if (cost > bound) return exhausted(state, { which: 'max_cost_micros', limit: bound, needed: cost, first: projected })
   }
   const effect = {
@@ -280,7 +283,7 @@ function finishTurn(state: RunLoopState, command: Extract<RunCommand, { tag: 'mo
   if (spent.steers.length > 0) {
     return nextTurn(spent, completed)
   }
-  if (spent.segments === 0) {
+  if (spent.deltas === 0) {
     return interrupt(spent, { reason: 'provider_error', code: 'empty_answer', first: [...completed, finished] })
   }
   return {
@@ -382,5 +385,8 @@ function finish(state: RunLoopState, command: Extract<RunCommand, { tag: 'accept
     },
     { type: 'run.finished', payload: endOf(state) },
   ]
-  return { state: { ...state, phase: 'ended' }, actions: [{ type: 'seal', outcome: 'finished', partial: false, reason: null, events }] }
+  return {
+    state: { ...state, phase: 'ended' },
+    actions: [{ type: 'seal', outcome: 'finished', partial: false, said: state.deltas > 0, reason: null, checkpoint: null, events }],
+  }
 }

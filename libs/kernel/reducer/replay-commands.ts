@@ -145,6 +145,7 @@ function commandOf(step: RecordedStep, state: RunLoopState, kindOf: (ordinal: nu
         persona_version_id: payload.persona_version_id,
         profile_hash: payload.profile_hash,
         bundle: payload.bundle,
+        inherited: payload.inherited ?? null,
         limits: {
           max_turns: limit('max_turns'),
           max_wall_ms: limit('max_wall_ms'),
@@ -168,6 +169,7 @@ function commandOf(step: RecordedStep, state: RunLoopState, kindOf: (ordinal: nu
         model: read.text('model'),
         reserved_tokens: read.number('reserved_tokens'),
         reserved_micros: read.numberOrNull('reserved_micros'),
+        embedding_micros: read.number('embedding_micros'),
         policy_version: read.number('policy_version'),
         rewrites: rewritesOf(read),
       }

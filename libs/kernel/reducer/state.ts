@@ -46,6 +46,8 @@ export type RunLoopState = {
   /** Actions in a row that brought nothing. */
   tool_errors: number
   spent_micros: number
+  /** What the run's embeddings were charged besides, as last told; absent for nothing. */
+  embedding_micros?: number
   waits_for: { reason: SuspendReason; checkpoint_id: string } | null
   /** An end that waits for an action that is out. */
   ending: { reason: InterruptReason; which: BudgetAxis | null; limit: number; needed: number; checkpoint_id: string | null } | null
@@ -79,4 +81,9 @@ export function initialState(candidateId: string | null): RunLoopState {
     waits_for: null,
     ending: null,
   }
+}
+
+/** Everything that counts towards the run's bound on cost, in micro-units (K6). */
+export function spentMicros({ spent_micros, embedding_micros = 0 }: RunLoopState): number {
+  return spent_micros + embedding_micros
 }

@@ -55,19 +55,30 @@ export function steerEvent(steer: RunLoopState['steers'][number], used: boolean,
   }
 }
 
+/** Ends that are nobody's fault and nobody's wish: what was done so far is kept for a run that goes on with it (K6, spec/2 "Events"). */
+const leavesCheckpoint: ReadonlySet<InterruptReason> = new Set<InterruptReason>(['budget_exhausted', 'drained'])
+
 export function interrupt(
   state: RunLoopState,
   ending: { reason: InterruptReason; which?: BudgetAxis; code?: string; abort?: boolean; first: RunEvent[] },
 ): Reduction {
+  const checkpoint = leavesCheckpoint.has(ending.reason) ? state : null
   const events: RunEvent[] = [
     ...ending.first,
     ...unusedSteers(state),
     {
       type: 'run.interrupted',
-      payload: { reason: ending.reason, which: ending.which ?? null, code: ending.code ?? null, ...endOf(state) },
+      payload: {
+        reason: ending.reason,
+        which: ending.which ?? null,
+        code: ending.code ?? null,
+        ...(checkpoint === null ? {} : { checkpoint: true }),
+        ...endOf(state),
+      },
     },
   ]
-  const seal: RunAction = { type: 'seal', outcome: 'interrupted', partial: true, reason: ending.reason, events }
+  const said = state.deltas > 0
+  const seal: RunAction = { type: 'seal', outcome: 'interrupted', partial: true, said, reason: ending.reason, checkpoint, events }
   return { state: ended(state), actions: ending.abort ? [{ type: 'abort_model' }, seal] : [seal] }
 }
 
@@ -79,7 +90,10 @@ export function fail(state: RunLoopState, ending: { code: FailCode; rule: Forbid
   ]
   return {
     state: ended(state),
-    actions: [{ type: 'abort_model' }, { type: 'seal', outcome: 'failed', partial: true, reason: ending.code, events }],
+    actions: [
+      { type: 'abort_model' },
+      { type: 'seal', outcome: 'failed', partial: true, said: state.deltas > 0, reason: ending.code, checkpoint: null, events },
+    ],
   }
 }
 
@@ -93,5 +107,5 @@ function unusedSteers(state: RunLoopState): RunEvent[] {
 
 /** A sprout without a delta never becomes a node: its end names no candidate (spec/2). */
 export function endOf(state: RunLoopState) {
-  return { candidate_id: state.segments > 0 ? state.candidate_id : null, delta_count: state.deltas, turns: state.turn }
+  return { candidate_id: state.deltas > 0 ? state.candidate_id : null, delta_count: state.deltas, turns: state.turn }
 }

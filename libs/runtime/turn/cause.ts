@@ -14,6 +14,7 @@ const inPayload = new Set([
   'calls',
   'facts',
   'observation',
+  'inherited',
   'veto',
 ])
 const slug = /^[A-Za-z0-9_.:/-]{1,64}$/

@@ -1,5 +1,5 @@
-import { eventDictionary, meetTrust } from '#contracts'
-import type { EventPayload, EventRecord, Trust } from '#contracts'
+import { eventDictionary } from '#contracts'
+import type { EventPayload, EventRecord } from '#contracts'
 import type { ContentStore } from '#kernel/ports/content-store'
 import type { EventLog } from '#kernel/ports/event-log'
 import type { Fanout } from '#kernel/ports/fanout'
@@ -9,7 +9,8 @@ import type { RunCommand } from '#kernel/reducer/commands'
 import { recoverState } from '#kernel/reducer/recover'
 import { reduce } from '#kernel/reducer/reduce'
 import { causeOf } from './cause.ts'
-import { insertsOf } from './inserts.ts'
+import { contextTrust } from './context-trust.ts'
+import { insertsOfRun } from './inheritance.ts'
 import { readStream } from './read-stream.ts'
 import { RunPublisher } from './run-publisher.ts'
 import type { RunSealer } from './run-sealer.ts'
@@ -42,7 +43,7 @@ export async function endFromRecord(input: { run: RunRow; command: EndingCommand
     action,
     cause: causeOf(command),
     segments: await deps.runs.segments(run.id),
-    inserts: await insertsOf(records, deps.contents),
+    inserts: await insertsOfRun(run, records, deps),
     trust: contextTrust(records),
   })
   if (!sealed) return false
@@ -66,12 +67,4 @@ export function lastPublicSeq(records: readonly EventRecord[]): number {
 function contentIdsOf(canonical: string): string[] {
   const { payload } = JSON.parse(canonical) as { payload: EventPayload<'steer.received'> }
   return [payload.content_id]
-}
-
-/** The meet of everything that the model saw in a run; null where it saw nothing yet (K1). */
-export function contextTrust(records: readonly EventRecord[]): Trust | null {
-  const seen = records.flatMap((record) =>
-    record.type === 'context.projected' ? [(record.payload as EventPayload<'context.projected'>).trust] : [],
-  )
-  return seen.length === 0 ? null : meetTrust(seen)
 }

@@ -41,6 +41,8 @@ export type RequestBuilderDeps = {
   model: ModelChoice
   /** Keys and tokens of this instance, which no request may hold. */
   secrets(): readonly string[]
+  /** What the run's embeddings were charged so far, in micro-units: they count towards its bound on cost (K6). */
+  embeddingMicros(runId: string): Promise<number>
 }
 
 /** Contents loaded for a request, those still to be stored, and where each derived text of the assembly stands. */
@@ -83,7 +85,10 @@ export class RequestBuilder {
 
   async build(input: BuildInput): Promise<ProjectedRequest> {
     const stored = await this.#storedTexts(input)
-    return this.#request(input, stored)
+    const request = await this.#request(input, stored)
+    const embeddingMicros = await this.#deps.embeddingMicros(input.run.id)
+    if (!('body' in request) || embeddingMicros === 0) return request
+    return { ...request, command: { ...request.command, embedding_micros: embeddingMicros } }
   }
 
   /** Every text that is sent and is no node's: already stored, remembered as stored, or to be stored with the projection. */

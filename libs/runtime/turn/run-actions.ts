@@ -14,6 +14,7 @@ import { saltedDigest, sha256Hex } from '#kernel/record/chain'
 import { canonicalJson } from '#kernel/record/canonical-json'
 import type { ProposedCall, RunCommand, SeenObservation } from '#kernel/reducer/commands'
 import type { ToolCall } from '#kernel/reducer/state'
+import { priceOfCall } from '#kernel/tools/price-of-call'
 import type { Guards } from '../bus/guards.ts'
 import { acceptResult, listenToAction } from './action-guards.ts'
 import type { PendingContent } from './ports.ts'
@@ -137,7 +138,7 @@ export class RunActions {
   /** Gathers what the verdict on one action reads. */
   async assess(call: ToolCall, contextTrust: Trust): Promise<Extract<RunCommand, { tag: 'call_assessed' }>> {
     const { ids, clock } = this.#deps
-    const { facts, contract, argumentsText } = await this.#facts(call, contextTrust, await this.#approvalOf(call))
+    const { facts, contract, given, argumentsText } = await this.#facts(call, contextTrust, await this.#approvalOf(call))
     const { listeners, veto } = await listenToAction(await this.#deps.guards(this.#bundle()), {
       run: shownRun(this.#run),
       action_id: call.action_id,
@@ -152,7 +153,7 @@ export class RunActions {
       facts: { ...facts, listeners },
       ...(veto ? { veto } : {}),
       consequence: contract?.consequence ?? 'lasting',
-      price_micros: contract?.priceMicros ?? null,
+      price_micros: contract && priceOfCall(contract, given),
       effect_id: ids.next(),
       approval_id: call.approval_id ?? ids.next(),
       checkpoint_id: ids.next(),
@@ -240,7 +241,7 @@ export class RunActions {
     this.#abort = new AbortController()
     const effect = await ledger.get(effectId)
     const { found, given } = await this.#facts(call, contextTrust, null)
-    if (!effect || !found || given === null) return this.#settled(call, effectId, { type: 'denied', code: 'tool_gone' }, null)
+    if (!effect || !found || given === null) return this.#settled(call, effectId, { type: 'denied', code: 'tool_gone' }, 0)
     const outcome = await broker.dispatch({
       effect,
       contract: found.contract,
@@ -248,7 +249,7 @@ export class RunActions {
       call: { ...this.#effectCall(effectId, call, given, { constraints, trust: contextTrust }), signal: this.#abort.signal },
       stillAllowed: () => this.#stillAllowed(call, contextTrust),
     })
-    return this.#settled(call, effectId, outcome, found.contract)
+    return this.#settled(call, effectId, outcome, priceOfCall(found.contract, given) ?? 0)
   }
 
   #effectCall(
@@ -284,8 +285,7 @@ export class RunActions {
     return decision.verdict === 'autonomous' || decision.verdict === 'rule_bound' ? true : decision.reason
   }
 
-  async #settled(call: ToolCall, effectId: string, outcome: Dispatched, contract: ToolContract | null) {
-    const price = contract?.priceMicros ?? 0
+  async #settled(call: ToolCall, effectId: string, outcome: Dispatched, price: number) {
     const observation = 'observation' in outcome ? outcome.observation : null
     const { kept, veto } = await this.#accepted(call, observation)
     // What may have happened is charged as if it had (decision 39).

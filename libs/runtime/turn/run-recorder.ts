@@ -34,6 +34,8 @@ export type RunWrite = {
   trust: Trust
   /** Versions that become the run's with its start. */
   pin: RunPin | null
+  /** Words of another run that this one begins with; they open no sprout. */
+  inherited?: readonly SegmentRow[]
 }
 
 /** `fenced`: the run is somebody else's. `killed`: the kill switch kept it back. Either way nothing was written. */
@@ -94,7 +96,7 @@ export class RunRecorder {
   }
 
   /** Most appends join those of other runs; what also changes state is a transaction of its own. */
-  async #append({ events, rows, trust, pin }: RunWrite, chained: readonly ChainedEvent[]): Promise<boolean> {
+  async #append({ events, rows, trust, pin, inherited = [] }: RunWrite, chained: readonly ChainedEvent[]): Promise<boolean> {
     const { unitOfWork, log, runs, contents, sprouts, appender, actions, clock } = this.#deps
     const { id, fence } = this.#run
     const opensSprout = rows.length > 0 && !this.#sproutOpen
@@ -112,7 +114,7 @@ export class RunRecorder {
       for (const content of held) await contents.put(content)
       if (acts) await applyEffectEvents(this.#run, events, { ...actions, now: clock.now() })
       if (opensSprout) await sprouts.open(this.#run, trust)
-      await runs.insertSegments(rows)
+      await runs.insertSegments([...inherited, ...rows])
       for (const steer of steers) await runs.recordCommands([steer.command_id], steer.used)
       await log.write(chained)
       return true

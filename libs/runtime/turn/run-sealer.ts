@@ -1,5 +1,5 @@
 import type { NewEvent, Trust } from '#contracts'
-import type { Clock } from '#kernel/ports/clock'
+import type { Clock, Ids } from '#kernel/ports/clock'
 import type { ContentStore } from '#kernel/ports/content-store'
 import type { EventLog } from '#kernel/ports/event-log'
 import type { RunCommandRow, RunRow, RunStore } from '#kernel/ports/run-store'
@@ -7,6 +7,7 @@ import type { UnitOfWork } from '#kernel/ports/unit-of-work'
 import { chainEvents, contentDigest } from '#kernel/record/chain'
 import type { ChainedEvent, StreamHead } from '#kernel/record/chain'
 import type { RunAction, RunEvent } from '#kernel/reducer/actions'
+import { REDUCER_VERSION } from '#kernel/reducer/state'
 import { applyEffectEvents } from './effect-events.ts'
 import { foldAnswer } from './fold-answer.ts'
 import type { FoldInsert, FoldSegment } from './fold-answer.ts'
@@ -35,8 +36,9 @@ export type RunSealerDeps = {
   runs: RunStore
   contents: ContentStore
   sprouts: SproutKeeper
-  actions: Pick<ActionDeps, 'ledger' | 'approvals'>
+  actions: Pick<ActionDeps, 'ledger' | 'approvals' | 'checkpoints'>
   clock: Clock
+  ids: Pick<Ids, 'next'>
 }
 
 /**
@@ -64,9 +66,11 @@ export class RunSealer {
     answerSalt?: Uint8Array
     /** Contents that the last events refer to and that are not stored yet. */
     contents?: readonly PendingContent[]
+    /** Milliseconds that the run has been at work, for its checkpoint. */
+    spentWallMs?: number
   }): Promise<ChainedEvent[] | null> {
     const { run, action } = input
-    const { unitOfWork, log, runs, contents, sprouts, actions, clock } = this.#deps
+    const { unitOfWork, log, runs, contents, sprouts, actions, clock, ids } = this.#deps
     return unitOfWork.run(async () => {
       if (!(await runs.holdFence(run.id, run.fence))) return null
       await this.#sealAnswer(input)
@@ -80,13 +84,24 @@ export class RunSealer {
       for (const content of input.contents ?? []) await contents.put(content)
       await applyEffectEvents(run, action.events, { ...actions, now: clock.now() })
       const events = [...(await this.#lateSteers(open, action.events, input.segments.length)), ...action.events]
-      const { chained } = chainEvents({
+      const { chained, head } = chainEvents({
         stream: `run:${run.id}`,
         ownerId: run.owner_id,
         head: input.head,
         events: envelopEvents(run, events, { at: clock.now().toISOString(), cause: input.cause, actor: 'kernel' }),
       })
       await log.write(chained)
+      if (action.checkpoint !== null) {
+        await actions.checkpoints.write({
+          id: ids.next(),
+          run_id: run.id,
+          owner_id: run.owner_id,
+          event_offset: head.seq,
+          reducer_version: REDUCER_VERSION,
+          state: action.checkpoint,
+          spent_wall_ms: input.spentWallMs ?? 0,
+        })
+      }
       await runs.recordCommands(
         open.map((command) => command.id),
         false,
@@ -103,7 +118,11 @@ export class RunSealer {
   ): Promise<void> {
     const { contents, sprouts, runs } = this.#deps
     const { run, segments, inserts, trust, answerSalt } = input
-    if (segments.length === 0 || run.candidate_id === null) return sprouts.wither(run)
+    if (!input.action.said || run.candidate_id === null) {
+      // What it began with was another run's words.
+      await runs.deleteSegments(run.id)
+      return sprouts.wither(run)
+    }
     const folded = foldAnswer(segments, inserts)
     await contents.put({
       id: run.candidate_id,

@@ -17,8 +17,11 @@ export function toStreamEvent(input: { runId: string; record: EventRecord; prevS
     }
     case 'run.queued':
       return { ...base, type: record.type, position: (record.payload as EventPayload<'run.queued'>).position }
-    case 'run.started':
-      return { ...base, type: record.type }
+    case 'run.started': {
+      const { inherited } = record.payload as EventPayload<'run.started'>
+      const segments = Array.from({ length: inherited?.segments ?? 0 }, (_, ordinal) => texts.segment(ordinal))
+      return { ...base, type: record.type, ...(inherited ? { inherited: segments } : {}) }
+    }
     case 'turn.started':
     case 'turn.finished':
       return { ...base, type: record.type, turn: (record.payload as EventPayload<'turn.started'>).turn }

@@ -115,6 +115,7 @@ export const nodeApi = {
 export const runApi = {
   read: (id: string, signal?: AbortSignal) => request<RunView>(`/v1/runs/${id}`, { signal }),
   cancel: (id: string) => request<CommandAccepted>(`/v1/runs/${id}/cancel`, { method: 'POST' }),
+  goOn: (id: string) => request<RunAccepted>(`/v1/runs/${id}/continue`, { method: 'POST' }),
   steer: (id: string, text: string) => request<CommandAccepted>(`/v1/runs/${id}/steer`, { method: 'POST', json: { text } }),
   explanation: (id: string, turn?: number) => request<Explanation>(`/v1/runs/${id}/explanation`, { query: { turn } }),
 }

@@ -225,6 +225,7 @@ export const en = {
     partialMark: '残',
     partialText: 'It broke off here and is kept as it is.',
     partialAgain: 'Answer again',
+    partialGoOn: 'Go on from here',
     empty: 'Nothing was said.',
     canonical: 'canonical',
     canonicalTitle: 'Canonical: true for the character, and the only ground of long-term memory',

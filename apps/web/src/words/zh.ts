@@ -219,6 +219,7 @@ export const zh: Words = {
     partialMark: '残',
     partialText: '到这里中断了，照原样保留。',
     partialAgain: '重新回答',
+    partialGoOn: '从这里接着说',
     empty: '什么也没说。',
     canonical: '已归真',
     canonicalTitle: '已归真：对角色而言为真，也是长期记忆的唯一来处',

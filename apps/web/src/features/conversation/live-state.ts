@@ -41,7 +41,7 @@ export function foldRunEvent(state: LiveState, event: RunStreamEvent): LiveState
     case 'run.queued':
       return { ...state, phase: 'queued', queuePosition: event.position }
     case 'run.started':
-      return { ...state, phase: 'running', queuePosition: 0 }
+      return { ...state, phase: 'running', queuePosition: 0, parts: (event.inherited ?? []).reduce(appendSegment, state.parts) }
     case 'turn.started':
     case 'turn.finished':
       return state

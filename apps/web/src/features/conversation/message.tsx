@@ -1,5 +1,5 @@
 import { memo, useRef, useState } from 'react'
-import type { NodeView } from '#contracts'
+import type { NodeView, RunView } from '#contracts'
 import { runApi } from '../../api/endpoints.ts'
 import { Button, IconButton } from '../../parts/button.tsx'
 import { PartialMark, Seal, When } from '../../parts/small.tsx'
@@ -80,7 +80,7 @@ export const Message = memo(function Message({ node, speaker, commands, canRegen
           <MessageBody node={node} />
         </div>
       )}
-      {node.partial && <PartialNote node={node} onAgain={canRegenerate ? () => commands.regenerate(node) : null} />}
+      {node.partial && <PartialNote node={node} commands={canRegenerate ? commands : null} />}
       {node.canonical && isAnswer && <Seal fresh={fresh} />}
       {!editing && (
         <footer className="message-foot">
@@ -93,7 +93,7 @@ export const Message = memo(function Message({ node, speaker, commands, canRegen
 })
 
 /** A partial never looks whole: it says that it broke off, why, and offers a new answer. */
-function PartialNote({ node, onAgain }: { node: NodeView; onAgain: (() => void) | null }) {
+function PartialNote({ node, commands }: { node: NodeView; commands: MessageCommands | null }) {
   const words = useWords()
   const disabled = useBusy()
   const run = useResource(node.run_id === null ? null : `run:${node.run_id}`, () => runApi.read(node.run_id ?? ''))
@@ -103,11 +103,21 @@ function PartialNote({ node, onAgain }: { node: NodeView; onAgain: (() => void) 
       <span>
         {reason ?? ''} {words.talk.partialText}
       </span>
-      {onAgain !== null && (
-        <Button look="quiet" disabled={disabled} onClick={onAgain}>
+      {commands !== null && run.data !== undefined && canGoOn(run.data) && (
+        <Button look="quiet" disabled={disabled} testId={testIds.goOn} onClick={() => commands.goOn(node.run_id ?? '')}>
+          {words.talk.partialGoOn}
+        </Button>
+      )}
+      {commands !== null && (
+        <Button look="quiet" disabled={disabled} onClick={() => commands.regenerate(node)}>
           {words.talk.partialAgain}
         </Button>
       )}
     </div>
   )
+}
+
+/** Whether a run left where it stood for another one to go on from. */
+function canGoOn({ state, reason }: RunView): boolean {
+  return state === 'interrupted' && (reason === 'budget_exhausted' || reason === 'drained')
 }

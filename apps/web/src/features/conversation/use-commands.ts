@@ -1,7 +1,7 @@
 import { useEffectEvent, useMemo, useState } from 'react'
 import type { NodeView, RunAccepted } from '#contracts'
 import { ApiProblem } from '../../api/client.ts'
-import { nodeApi, treeApi } from '../../api/endpoints.ts'
+import { nodeApi, runApi, treeApi } from '../../api/endpoints.ts'
 import { toast, toastProblem } from '../../parts/toasts.tsx'
 import { navigate, paths } from '../../routing/router.tsx'
 import { invalidate } from '../../store/resource.ts'
@@ -16,6 +16,8 @@ import type { PathHandle } from './use-path.ts'
 export type MessageCommands = {
   adopt: (nodeId: string) => void
   regenerate: (node: NodeView) => void
+  /** Has an answer gone on with that ended before it was done. */
+  goOn: (runId: string) => void
   edit: (node: NodeView | null) => void
   submitEdit: (node: NodeView, text: string) => Promise<void>
   fork: (node: NodeView) => void
@@ -73,6 +75,10 @@ export function useCommands({ treeId, characterId, characterName, handle, onRun 
 
   const regenerate = useEffectEvent((node: NodeView) => {
     void act(async () => onRun(await nodeApi.regenerate(node.id)))
+  })
+
+  const goOn = useEffectEvent((runId: string) => {
+    void act(async () => onRun(await runApi.goOn(runId)))
   })
 
   const submitEdit = useEffectEvent(async (node: NodeView, text: string) => {
@@ -138,6 +144,7 @@ export function useCommands({ treeId, characterId, characterName, handle, onRun 
     () => ({
       adopt: (nodeId) => adopt(nodeId),
       regenerate: (node) => regenerate(node),
+      goOn: (runId) => goOn(runId),
       edit: (node) => setEditingId(node?.id ?? null),
       submitEdit: (node, text) => submitEdit(node, text),
       fork: (node) => fork(node),
