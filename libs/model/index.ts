@@ -1,7 +1,6 @@
 export { DEMO_MODEL_NAME, startDemoModel, type DemoModel } from './demo/demo-model.ts'
 export { ESTIMATE_ID, estimateTokens } from './estimate-tokens.ts'
 export { createLexicalEmbedder, isDegenerate } from './lexical-embedder.ts'
-export { createOpenAiEmbedder, EmbeddingFailedError, type OpenAiEmbedder, type OpenAiEmbedderOptions } from './openai-embedder.ts'
 export {
   createOpenAiGateway,
   DEFAULT_STREAM_LIMITS,

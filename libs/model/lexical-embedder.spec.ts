@@ -4,10 +4,11 @@ import { createHash } from 'node:crypto'
 import { createLexicalEmbedder } from './lexical-embedder.ts'
 
 const embedder = createLexicalEmbedder()
-const one = async (text: string): Promise<Float32Array> => (await embedder.embed([text]))[0] ?? new Float32Array()
+const cause = { purpose: 'recall', ownerId: null, characterId: null, runId: null } as const
+const one = async (text: string): Promise<Float32Array> => (await embedder.embed([text], cause))[0] ?? new Float32Array()
 const cosine = (a: Float32Array, b: Float32Array): number => a.reduce((sum, value, at) => sum + value * (b[at] ?? 0), 0)
 const nearest = async (query: string, texts: string[]): Promise<string | undefined> => {
-  const [q, ...rest] = await embedder.embed([query, ...texts])
+  const [q, ...rest] = await embedder.embed([query, ...texts], cause)
   const scores = rest.map((vector) => cosine(q ?? new Float32Array(), vector))
   return texts[scores.indexOf(Math.max(...scores))]
 }
@@ -58,7 +59,7 @@ describe('the lexical embedder', () => {
   })
 
   it('never changes: stored vectors depend on it', async () => {
-    const vectors = await embedder.embed(['The quick brown fox naps.', '她喜欢在河边散步，café 2024'])
+    const vectors = await embedder.embed(['The quick brown fox naps.', '她喜欢在河边散步，café 2024'], cause)
     const digest = createHash('sha256')
     for (const vector of vectors) digest.update(Array.from(vector, (value) => Math.round(value * 1e5)).join(','))
     expect(digest.digest('hex').slice(0, 16)).toMatchInlineSnapshot(`"74dc6a8bc5ef2654"`)

@@ -1,46 +1,18 @@
 import OpenAI, { APIError } from 'openai'
-import type { Embedder } from '#kernel/ports/embedder'
-import type { ModelFailureCode } from '#kernel/ports/model-gateway'
+import { EMBEDDING_TEXTS_MAX, EMBEDDING_TIMEOUT_MS } from '#kernel/ports/embedder'
+import type { EmbeddingEndpoint, EmbeddingOutcome } from '#kernel/ports/embedder'
 import { BodyTooLargeError, createHttpTransport, TransportError } from './http-transport.ts'
 import { isDegenerate } from './lexical-embedder.ts'
 import type { ModelEndpoint } from './openai-gateway.ts'
 import { failureBeforeDispatch, failureOfStatus, isRecord, readProviderError, retryAfterOf } from './provider-fault.ts'
 
-/** An embeddings call that gave no vectors. `retryable`: nothing was wrong with the request; `detail` is content, masked. */
-export class EmbeddingFailedError extends Error {
-  readonly code: ModelFailureCode | 'bad_answer' | 'connection_lost' | 'timeout' | 'dimensions_changed'
-  readonly retryable: boolean
-  readonly status: number | undefined
-  readonly retryAfterMs: number | undefined
-  readonly detail: string | undefined
-  constructor(
-    fields: Pick<EmbeddingFailedError, 'code' | 'retryable'> & Partial<Pick<EmbeddingFailedError, 'status' | 'retryAfterMs' | 'detail'>>,
-  ) {
-    super(`The embeddings endpoint gave no vectors: ${fields.code}`)
-    this.name = 'EmbeddingFailedError'
-    this.code = fields.code
-    this.retryable = fields.retryable
-    this.status = fields.status
-    this.retryAfterMs = fields.retryAfterMs
-    this.detail = fields.detail
-  }
-}
-
-export type OpenAiEmbedderOptions = {
+export type OpenAiEmbeddingOptions = {
   endpoint: ModelEndpoint
   model: string
-  /** What the space is known to have; without it one short text is embedded to find out. At most 4,000 (the index's limit, decision 31). */
-  dimensions?: number
-  /** Texts per request. */
-  batchSize?: number
   timeoutMs?: number
-  signal?: AbortSignal
 }
 
-export type OpenAiEmbedder = Embedder & { close(): void }
-
-const MAX_DIMENSIONS = 4_000
-const slug = (text: string): string => text.replace(/[^A-Za-z0-9_.:/-]+/g, '-').slice(0, 48)
+export type OpenAiEmbeddingEndpoint = EmbeddingEndpoint & { close(): void }
 
 const normalised = (values: number[]): Float32Array => {
   const norm = Math.sqrt(values.reduce((sum, value) => sum + value * value, 0))
@@ -62,15 +34,23 @@ const readVectors = (answer: unknown, count: number): number[][] | undefined => 
   return vectors.length === count && Object.keys(vectors).length === count ? vectors : undefined
 }
 
+/** Tokens as the provider counted them, or null. */
+const readTokens = (answer: unknown): number | null => {
+  const usage = isRecord(answer) && isRecord(answer.usage) ? answer.usage : {}
+  const tokens = usage.total_tokens ?? usage.prompt_tokens
+  return typeof tokens === 'number' && Number.isSafeInteger(tokens) && tokens >= 0 ? tokens : null
+}
+
+const unknown = (code: string, retryable: boolean): EmbeddingOutcome => ({ type: 'unknown', code, retryable })
+
 /**
- * The embedder behind any OpenAI-compatible `/embeddings` (LINGTAI_EMBEDDING_MODEL). Rejects with EmbeddingFailedError. Its SDK tries once:
- * trying again is the job's affair.
+ * Any OpenAI-compatible `/embeddings` (LINGTAI_EMBEDDING_MODEL). Its SDK tries once. For the effect broker alone: whoever wants vectors asks
+ * an Embedder (K3).
  */
-export const createOpenAiEmbedder = async (options: OpenAiEmbedderOptions): Promise<OpenAiEmbedder> => {
+export const createOpenAiEmbeddingEndpoint = (options: OpenAiEmbeddingOptions): OpenAiEmbeddingEndpoint => {
   const { endpoint, model } = options
   const secrets = endpoint.apiKey === undefined ? [] : [endpoint.apiKey]
-  const timeoutMs = options.timeoutMs ?? 60_000
-  const batchSize = options.batchSize ?? 64
+  const timeoutMs = options.timeoutMs ?? EMBEDDING_TIMEOUT_MS
   const transport = createHttpTransport({
     body: 'buffered',
     sendAuthorization: endpoint.apiKey !== undefined,
@@ -90,60 +70,49 @@ export const createOpenAiEmbedder = async (options: OpenAiEmbedderOptions): Prom
     fetch: transport.fetch,
   })
 
-  const failureOf = (error: unknown): EmbeddingFailedError | undefined => {
+  /** Null: a fault of ours. */
+  const outcomeOf = (error: unknown): EmbeddingOutcome | null => {
     if (error instanceof APIError && typeof error.status === 'number') {
-      const failure = failureOfStatus({
+      const { code, providerCode, status, retryable } = failureOfStatus({
         status: error.status,
         error: readProviderError({ error: error.error }) ?? { code: undefined, status: undefined, message: error.message },
         retryAfterMs: retryAfterOf(error.headers ?? new Headers()),
         secrets,
       })
-      return new EmbeddingFailedError(failure)
+      return { type: 'failed', code, providerCode: providerCode ?? null, status: status ?? null, retryable }
     }
     const cause = error instanceof APIError ? error.cause : error
-    // Embedding the same texts twice harms nothing, so that an unknown outcome may be tried again (decision 20: consequence none).
     if (cause instanceof TransportError) {
-      return new EmbeddingFailedError(failureBeforeDispatch(cause, cause.connected) ?? { code: 'connection_lost', retryable: true })
+      const failure = failureBeforeDispatch(cause, cause.connected)
+      if (!failure) return unknown('connection_lost', true)
+      return { type: 'failed', code: failure.code, providerCode: failure.providerCode ?? null, status: null, retryable: failure.retryable }
     }
-    if (cause instanceof BodyTooLargeError || error instanceof SyntaxError)
-      return new EmbeddingFailedError({ code: 'bad_answer', retryable: false })
-    return undefined
+    return cause instanceof BodyTooLargeError || error instanceof SyntaxError ? unknown('bad_answer', false) : null
   }
-
-  const request = async (input: string[], signal: AbortSignal | undefined): Promise<number[][]> => {
-    const timeout = AbortSignal.timeout(timeoutMs)
-    try {
-      const answer: unknown = await client.embeddings.create(
-        { model, input, encoding_format: 'float' },
-        { signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]), timeout: timeoutMs + 1_000 },
-      )
-      const vectors = readVectors(answer, input.length)
-      if (vectors === undefined) throw new EmbeddingFailedError({ code: 'bad_answer', retryable: false })
-      return vectors
-    } catch (error) {
-      if (signal?.aborted) throw signal.reason
-      if (timeout.aborted) throw new EmbeddingFailedError({ code: 'timeout', retryable: true })
-      throw failureOf(error) ?? error
-    }
-  }
-
-  const dimensions = options.dimensions ?? (await request(['dimensions'], options.signal))[0]?.length ?? 0
-  if (dimensions < 1 || dimensions > MAX_DIMENSIONS) throw new EmbeddingFailedError({ code: 'bad_answer', retryable: false })
 
   return {
-    space: { id: `${slug(model)}-${dimensions}`, model, version: 'v1', dimensions },
+    model,
     isDegenerate,
-    embed: async (texts, { signal } = {}) => {
-      const vectors: Float32Array[] = []
-      for (let from = 0; from < texts.length; from += batchSize) {
-        // Some endpoints refuse an empty string; a space means as little.
-        const batch = texts.slice(from, from + batchSize).map((text) => (text === '' ? ' ' : text))
-        for (const values of await request(batch, signal)) {
-          if (values.length !== dimensions) throw new EmbeddingFailedError({ code: 'dimensions_changed', retryable: false })
-          vectors.push(normalised(values))
-        }
+    request: async (texts, { signal }) => {
+      if (texts.length > EMBEDDING_TEXTS_MAX) throw new RangeError(`${texts.length} texts in one request, over ${EMBEDDING_TEXTS_MAX}`)
+      const timeout = AbortSignal.timeout(timeoutMs)
+      // Some endpoints refuse an empty string; a space means as little.
+      const input = texts.map((text) => (text === '' ? ' ' : text))
+      try {
+        const answer: unknown = await client.embeddings.create(
+          { model, input, encoding_format: 'float' },
+          { signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]), timeout: timeoutMs + 1_000 },
+        )
+        const vectors = readVectors(answer, input.length)
+        if (vectors === undefined) return unknown('bad_answer', false)
+        return { type: 'done', vectors: vectors.map(normalised), tokens: readTokens(answer) }
+      } catch (error) {
+        if (signal?.aborted) return unknown('aborted', true)
+        if (timeout.aborted) return unknown('timeout', true)
+        const outcome = outcomeOf(error)
+        if (!outcome) throw error
+        return outcome
       }
-      return vectors
     },
     close: () => transport.close(),
   }

@@ -12,7 +12,7 @@ import { parseArgs } from 'node:util'
 import { queryTexts, queryTokens } from '#domains/memory/query'
 import { recallProfile } from '#domains/memory/recall-profile'
 import { benchData } from '../support/environment.ts'
-import { MemoryWorld } from '../support/memory-world.ts'
+import { askedByNobody, MemoryWorld } from '../support/memory-world.ts'
 import type { Slice } from '../support/memory-world.ts'
 import { openPortTier } from '../support/port-tier.ts'
 import { readLocomo, readMadial, recallAt } from './memory/datasets.ts'
@@ -109,7 +109,7 @@ async function plantScope(world: MemoryWorld, slice: Slice, { documents }: Recal
   const profile = recallProfile(slice.embeddings.model)
   return async ({ message, dialogue }: { message: string; dialogue: string }, leg: Leg): Promise<ReadonlySet<string>[]> => {
     const queries = queryTexts({ message, dialogue })
-    const vector = leg.uses === 'text' ? null : await slice.embeddings.query(queries)
+    const vector = leg.uses === 'text' ? null : await slice.embeddings.query(queries, askedByNobody)
     const { candidates } = await slice.recaller.recall({
       ...person,
       ...(leg.uses === 'vector' ? { tokens: [], weights: [] } : queryTokens(queries)),

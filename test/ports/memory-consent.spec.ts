@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { MemoryWorld, proposed, requestOf } from '../support/memory-world.ts'
+import { askedByNobody, MemoryWorld, proposed, requestOf } from '../support/memory-world.ts'
 import type { Person, Slice } from '../support/memory-world.ts'
 import { openPortTier, portTiers } from '../support/port-tier.ts'
 import type { PortTier } from '../support/port-tier.ts'
@@ -416,6 +416,6 @@ function allOf(person: Person) {
 }
 
 async function vectorOf(slice: Slice, text: string) {
-  const vector = await slice.embeddings.query([{ text, weight: 1 }])
+  const vector = await slice.embeddings.query([{ text, weight: 1 }], askedByNobody)
   return { vector: vector.leg === 'used' ? vector : null }
 }

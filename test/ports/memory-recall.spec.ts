@@ -8,7 +8,7 @@ import { recallProfile } from '#domains/memory/recall-profile'
 import { softFactor, vitality } from '#domains/memory/vitality'
 import type { Embedder } from '#kernel/ports/embedder'
 import { createLexicalEmbedder } from '#model/lexical-embedder'
-import { MemoryWorld } from '../support/memory-world.ts'
+import { askedByNobody, MemoryWorld } from '../support/memory-world.ts'
 import type { Person, Slice } from '../support/memory-world.ts'
 import { openPortTier, portTiers } from '../support/port-tier.ts'
 import type { PortTier } from '../support/port-tier.ts'
@@ -34,7 +34,7 @@ describe.each(portTiers)('recall on the %s tier', (name) => {
     over: Partial<RecallQuery> = {},
     by: Slice = slice,
   ) => {
-    const vector = await by.embeddings.query([{ text: query, weight: 1 }])
+    const vector = await by.embeddings.query([{ text: query, weight: 1 }], askedByNobody)
     return by.recaller.recall({
       ...person,
       ...queryTokens([{ text: query, weight: 1 }]),
@@ -135,7 +135,7 @@ describe.each(portTiers)('recall on the %s tier', (name) => {
     const broken = await world.slice({
       embedder: {
         ...flat,
-        embed: async (list) => (list[0]?.startsWith('The kettle') ? flat.embed(list) : Promise.reject(new Error('down'))),
+        embed: async (list, cause) => (list[0]?.startsWith('The kettle') ? flat.embed(list, cause) : Promise.reject(new Error('down'))),
       },
     })
     const without = await broken.recalls.recall({ ...person, queries: [{ text: '李子', weight: 1 }], runId: null })
@@ -298,9 +298,9 @@ describe.each(portTiers)('recall on the %s tier', (name) => {
       await world.remember(first, person, ['likes plums', 'likes pears', { content: 'The user is a nurse', type: 'fact' }])
       let calls = 0
       const flaky = embedder(16, {
-        embed: async (list) => {
+        embed: async (list, cause) => {
           if (++calls === 3) throw new Error('killed')
-          return embedder(16).embed(list)
+          return embedder(16).embed(list, cause)
         },
       })
       const second = await world.slice({ embedder: flaky })

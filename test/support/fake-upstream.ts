@@ -46,13 +46,18 @@ export type FakeUpstream = {
 
 /**
  * A provider on the loopback whose every byte and chunk boundary is scripted. With `answersJobs`, requests of jobs (those that want JSON
- * back) take none of the scripts and are not listed: each is told that there is nothing to remember. With `answers`, whatever is not scripted
- * is answered by that.
+ * back) take none of the scripts and are not listed: each is told that there is nothing to remember. With `embeddings`, requests for those
+ * take none either, and are answered by that. With `answers`, whatever is not scripted is answered by that.
  */
 export const startFakeUpstream = async ({
   answersJobs = false,
+  embeddings,
   answers,
-}: { answersJobs?: boolean; answers?: (request: FakeRequest) => FakeResponse } = {}): Promise<FakeUpstream> => {
+}: {
+  answersJobs?: boolean
+  embeddings?: (request: FakeRequest) => Promise<FakeResponse>
+  answers?: (request: FakeRequest) => FakeResponse
+} = {}): Promise<FakeUpstream> => {
   const scripts: (FakeResponse | ((request: FakeRequest) => FakeResponse))[] = []
   const requests: FakeRequest[] = []
   const waiters: { index: number; resolve: (request: FakeRequest) => void }[] = []
@@ -85,6 +90,10 @@ export const startFakeUpstream = async ({
       }
       if (answersJobs && request.bodyText.includes('"response_format"')) {
         void play({ steps: [textChunk('{"proposals":[]}'), finishChunk('stop'), usageChunk(1, 1), DONE] })
+        return
+      }
+      if (embeddings && request.url.endsWith('/embeddings')) {
+        void embeddings(request).then(play)
         return
       }
       requests.push(request)

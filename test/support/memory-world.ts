@@ -17,7 +17,7 @@ import { MemoryRepository } from '#infra/prisma/memory.repository'
 import { RecallAuditRepository } from '#infra/prisma/recall-audit.repository'
 import type { Database } from '#infra/prisma/database'
 import type { SystemIds } from '#infra/system/clock'
-import type { Embedder } from '#kernel/ports/embedder'
+import type { Embedder, EmbeddingCause } from '#kernel/ports/embedder'
 import { createLexicalEmbedder } from '#model/lexical-embedder'
 import { plantMemories } from './plant-memories.ts'
 
@@ -45,6 +45,9 @@ export type Slice = {
   reports: unknown[]
   answer: (with_: Answer) => void
 }
+
+/** For embedders that record nothing. */
+export const askedByNobody: EmbeddingCause = { purpose: 'recall', ownerId: null, characterId: null, runId: null }
 
 /** A clock that stands still until it is moved. */
 export class TestClock {
@@ -264,7 +267,7 @@ export class MemoryWorld {
     ])
     const source = { tree_id: talk.treeId, node_id: talk.nodeIds[0] ?? '', canonization_id: await this.canonize(talk) }
     const space = options.vectors === false ? null : slice.embeddings.space
-    const values = space ? (await slice.embeddings.embed(texts)).flatMap((vector) => vector ?? []) : []
+    const values = space ? (await slice.embeddings.embed(texts, askedByNobody)).flatMap((vector) => vector ?? []) : []
     return plantMemories(this, { scope: person, source, texts, vectors: space && { space, values }, at: this.clock.now() })
   }
 

@@ -33,6 +33,8 @@ export type Memory = {
   connect(maintenance: MaintenanceRuns): void
   /** Another kind of job, before work begins. */
   handle(topic: string, handler: JobHandler): void
+  /** What a run's embeddings were charged so far, in micro-units. */
+  embeddingMicros(runId: string): Promise<number>
   /** A job whose work is done elsewhere. */
   closeJob(id: string): Promise<void>
 }
@@ -50,8 +52,11 @@ export async function composeMemory(foundation: Foundation, transport: Transport
   const store = new MemoryRepository(database)
   const index = new MemoryIndexRepository(database)
   await checkVectorSettings(database)
+  const { embedder, spentBy } = await composeEmbedder(foundation, {
+    knownDimensions: async (model) => (await index.spaces()).findLast((space) => space.model === model)?.dimensions ?? null,
+  })
   const embeddings = new Embeddings({
-    embedder: await composeEmbedder(config, lifecycle),
+    embedder,
     index,
     unitOfWork: database,
     report,
@@ -127,6 +132,7 @@ export async function composeMemory(foundation: Foundation, transport: Transport
     handle: (topic, handler) => {
       handlers[topic] = handler
     },
+    embeddingMicros: spentBy,
     closeJob: async (id) => void (await outbox.close(id, 'done')),
   }
 }

@@ -28,7 +28,7 @@ import { composeWorlds } from './compose-worlds.ts'
 import { describeInstance } from './describe-instance.ts'
 import { layFoundation } from './foundation.ts'
 import type { Foundation, Overrides } from './foundation.ts'
-import { seed } from './seed.ts'
+import { seed, seedInstance } from './seed.ts'
 import { tidyUp } from './tidy-up.ts'
 
 /** A running Lingtai without its edge: the same for the server, the worker, the command line and tests. */
@@ -70,6 +70,7 @@ export async function composeSystem({
   const foundation = await layFoundation({ config, logger, overrides })
   const { lifecycle, database, clock, ids } = foundation
   try {
+    await seedInstance(foundation)
     const plugins = new PluginHost({
       plugins: given,
       scheduler: foundation.scheduler,
@@ -92,13 +93,14 @@ export async function composeSystem({
       transport,
       model,
       recall: memory.recall,
+      embeddingMicros: memory.embeddingMicros,
       canon: memory.canon,
       verify: record.verify,
       tools: catalogue,
       bundles: governance.bundles,
       plugins,
     })
-    const firstOwner = await seed(foundation, identity.owners)
+    const firstOwner = await seed(identity.owners)
     await governance.bundles.release(plugins.listed.length === 0 ? RELEASE_BUNDLE : { ...RELEASE_BUNDLE, plugins: plugins.listed })
     memory.connect(conversation.maintenance)
     const tasks = await composeTasks(foundation, {

@@ -2,8 +2,12 @@ import type { OwnerView } from '#contracts'
 import type { OwnersService } from '#domains/identity/owners.service'
 import type { Foundation } from './foundation.ts'
 
-/** What a database must hold before anything else: the instance's own row and the first owner. Replicas may do it at once. */
-export async function seed({ database, ids }: Foundation, owners: OwnersService): Promise<OwnerView> {
+/** The instance's own row, without which nothing can be recorded. Replicas may do it at once. */
+export async function seedInstance({ database, ids }: Foundation): Promise<void> {
   await database.execute('INSERT INTO instance (id, instance_id) VALUES (1, $1::uuid) ON CONFLICT DO NOTHING', [ids.next()])
+}
+
+/** The first owner. Replicas may do it at once. */
+export async function seed(owners: OwnersService): Promise<OwnerView> {
   return owners.ensureFirst()
 }

@@ -1,4 +1,5 @@
-import type { Embedder } from '#kernel/ports/embedder'
+import { EmbeddingError } from '#kernel/ports/embedder'
+import type { Embedder, EmbeddingCause } from '#kernel/ports/embedder'
 import type { UnitOfWork } from '#kernel/ports/unit-of-work'
 import type { MemoryIndex, StoredSpace, VectorLeg } from './ports.ts'
 import { combineVectors } from './query.ts'
@@ -6,6 +7,8 @@ import type { QueryText } from './query.ts'
 
 /** Texts embedded in one call when the index is filled. */
 const BATCH = 32
+
+const probing: EmbeddingCause = { purpose: 'probe', ownerId: null, characterId: null, runId: null }
 
 const PROBE = 'The kettle is on the stove. 水壶在炉子上。'
 
@@ -77,24 +80,27 @@ export class Embeddings {
     const { id: slug, model, version, dimensions } = this.#embedder.space
     const others = (await this.#index.usedSpaces()).filter((space) => space.slug !== slug)
     try {
-      const [probe] = await this.#embedder.embed([PROBE])
+      const [probe] = await this.#embedder.embed([PROBE], probing)
       if (probe?.length !== dimensions)
         throw new EmbedderRefusedError(`${slug} gave ${probe?.length ?? 'no'} dimensions instead of ${dimensions}`)
     } catch (error) {
       if (error instanceof EmbedderRefusedError) throw error
+      // Nothing is sent while the instance is stopped: it has to start all the same, to be looked at and let go on.
+      const isStopped = error instanceof EmbeddingError && error.outcome === 'refused'
       const stored = others.map((space) => space.slug).join(', ')
-      if (others.length > 0) throw new EmbedderRefusedError(`${slug} does not answer, and the stored vectors are of ${stored}`, error)
+      if (others.length > 0 && !isStopped)
+        throw new EmbedderRefusedError(`${slug} does not answer, and the stored vectors are of ${stored}`, error)
       this.#report(error)
     }
     this.#space = await this.#index.ensureSpace({ slug, model, version, dimensions })
   }
 
   /** A vector per text; null for all where the embedder does not answer. A text that says nothing has the zero vector. */
-  async embed(texts: readonly string[]): Promise<(Float32Array | null)[]> {
+  async embed(texts: readonly string[], cause: EmbeddingCause): Promise<(Float32Array | null)[]> {
     if (texts.length === 0) return []
     if (!this.#mayWait()) return texts.map(() => null)
     try {
-      return await this.#vectors(texts)
+      return await this.#vectors(texts, cause)
     } catch (error) {
       this.#report(error)
       return texts.map(() => null)
@@ -102,10 +108,13 @@ export class Embeddings {
   }
 
   /** One vector for a query of several texts. */
-  async query(texts: readonly QueryText[]): Promise<QueryVector> {
+  async query(texts: readonly QueryText[], cause: EmbeddingCause): Promise<QueryVector> {
     if (!this.#space || texts.length === 0) return { leg: texts.length === 0 ? 'degenerate' : 'unavailable' }
     try {
-      const vectors = await this.#embedder.embed(texts.map((query) => query.text))
+      const vectors = await this.#embedder.embed(
+        texts.map((query) => query.text),
+        cause,
+      )
       const telling = vectors.flatMap((vector, index) =>
         this.#embedder.isDegenerate(vector) ? [] : [{ vector, weight: texts[index]?.weight ?? 1 }],
       )
@@ -137,18 +146,23 @@ export class Embeddings {
       options.signal?.throwIfAborted()
       const missing = await this.#index.missingVectors(space.id, BATCH)
       if (missing.length === 0) break
-      const vectors = await this.#vectors(missing.map((entry) => entry.text))
-      await this.#unitOfWork.run(async () => {
-        for (const [index, { version_id: versionId }] of missing.entries()) await this.store(versionId, vectors[index] ?? null)
-      })
-      filled += missing.length
+      for (const entries of byCharacter(missing)) {
+        const vectors = await this.#vectors(
+          entries.map((entry) => entry.text),
+          { purpose: 'index', ownerId: entries[0]?.owner_id ?? null, characterId: entries[0]?.character_id ?? null, runId: null },
+        )
+        await this.#unitOfWork.run(async () => {
+          for (const [index, { version_id: versionId }] of entries.entries()) await this.store(versionId, vectors[index] ?? null)
+        })
+        filled += entries.length
+      }
     }
     while ((await this.#index.dropOtherSpaces(space.id, 1_000)) > 0) options.signal?.throwIfAborted()
     return filled
   }
 
-  async #vectors(texts: readonly string[]): Promise<Float32Array[]> {
-    const vectors = await this.#embedder.embed(texts)
+  async #vectors(texts: readonly string[], cause: EmbeddingCause): Promise<Float32Array[]> {
+    const vectors = await this.#embedder.embed(texts, cause)
     const { dimensions, id } = this.#embedder.space
     if (vectors.length !== texts.length) throw new RangeError(`${id} gave ${vectors.length} vectors for ${texts.length} texts`)
     return vectors.map((vector) => {
@@ -157,4 +171,9 @@ export class Embeddings {
       return this.#embedder.isDegenerate(vector) ? new Float32Array(dimensions) : vector
     })
   }
+}
+
+/** Each character's texts apart, since a request is its owner's and its character's. */
+function byCharacter<Entry extends { owner_id: string; character_id: string }>(entries: readonly Entry[]): Entry[][] {
+  return [...Map.groupBy(entries, (entry) => `${entry.owner_id} ${entry.character_id}`).values()]
 }

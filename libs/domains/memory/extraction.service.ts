@@ -143,7 +143,7 @@ export class ExtractionService {
       },
     )
     if (!answer.ok) throw new GiveUp('extraction_invalid', answer.runId, answer.asked)
-    const found = await this.#candidates(range, batch, answer.value)
+    const found = await this.#candidates(range, batch, answer)
     for (let tries = 1; ; tries++) {
       const pool = await this.#pool(range, found.candidates)
       const decided = await this.#decide({ range, batch, signal: options.signal }, found.candidates, pool)
@@ -157,8 +157,13 @@ export class ExtractionService {
   }
 
   /** Proposals that may become memories, classified, dated and embedded. */
-  async #candidates(range: CanonicalRange, batch: ExtractionBatch, { proposals, invalid }: ReadProposals): Promise<Found> {
+  async #candidates(
+    range: CanonicalRange,
+    batch: ExtractionBatch,
+    { value, runId }: { value: ReadProposals; runId: string },
+  ): Promise<Found> {
     const { extractions, embeddings } = this.#deps
+    const { proposals, invalid } = value
     const runIds = batch.sources.flatMap((source) => source.run_id ?? [])
     const { kept, dropped } = sift({
       proposals,
@@ -171,7 +176,10 @@ export class ExtractionService {
       (proposal) => proposal.content,
       (first, again) => ({ ...first, source_message_ids: [...new Set([...first.source_message_ids, ...again.source_message_ids])] }),
     )
-    const vectors = await embeddings.embed(folded.map((proposal) => proposal.content))
+    const vectors = await embeddings.embed(
+      folded.map((proposal) => proposal.content),
+      { purpose: 'extraction', ownerId: range.owner_id, characterId: range.character_id, runId },
+    )
     return {
       candidates: folded.map((proposal, index) => candidateOf(range, batch, proposal, vectors[index] ?? null)),
       dropped: [...Array.from({ length: invalid }, () => 'invalid' as const), ...dropped],

@@ -91,7 +91,7 @@ export class MemoryService {
 
   /** A proposal takes effect, as it is or with an edited text. Throws not_found, wrong_state, validation_failed. */
   async confirm(ownerId: string, memoryId: string, input: { text?: string }): Promise<MemoryView> {
-    const edited = input.text === undefined ? null : await this.#ownText(input.text)
+    const edited = input.text === undefined ? null : await this.#ownText(ownerId, memoryId, input.text)
     return this.#change(ownerId, memoryId, 'memory.confirm', async (change, memory) => {
       if (memory.state !== 'proposed') throw wrongState(memory)
       const { store } = this.#deps
@@ -167,7 +167,7 @@ export class MemoryService {
    * another version is current by now, validation_failed.
    */
   async correct(ownerId: string, memoryId: string, input: CorrectMemory): Promise<MemoryView> {
-    const edited = await this.#ownText(input.text)
+    const edited = await this.#ownText(ownerId, memoryId, input.text)
     return this.#change(ownerId, memoryId, 'memory.correct', async (change, memory) => {
       if (memory.state !== 'live') throw wrongState(memory)
       if (memory.version !== input.version) {
@@ -251,15 +251,21 @@ export class MemoryService {
   }
 
   /** A person's text, with secrets masked as in every level (R13), and its vector. */
-  async #ownText(text: string): Promise<Pick<Candidate, 'text' | 'vector'>> {
+  async #ownText(ownerId: string, memoryId: string, text: string): Promise<Pick<Candidate, 'text' | 'vector'>> {
     const clean = scrub(text.trim()).text
     if (isEmptyOfMeaning(clean)) {
       throw new LingtaiError('validation_failed', 'Nothing is left to remember once secrets are masked.', {
         errors: [{ path: 'text', message: 'says nothing' }],
       })
     }
-    const [vector] = await this.#deps.embeddings.embed([clean])
-    return { text: clean, vector: vector ?? null }
+    const memory = await this.#deps.store.find(ownerId, memoryId, this.#deps.clock.now())
+    return { text: clean, vector: memory ? await this.#vectorOf(memory, clean) : null }
+  }
+
+  /** Null where the embedder does not answer, or may not be asked: the vector is filled in later. */
+  async #vectorOf({ owner_id: ownerId, character_id: characterId }: MemoryRow, text: string): Promise<Float32Array | null> {
+    const [vector] = await this.#deps.embeddings.embed([text], { purpose: 'memory', ownerId, characterId, runId: null })
+    return vector ?? null
   }
 
   /** What a version by the owner takes over from the one before: sources, time, trust. */
@@ -306,13 +312,12 @@ export class MemoryService {
 
   /** The text that an undo would bring back, with its vector; null where there is none any more. */
   async #formerText(ownerId: string, memoryId: string): Promise<FormerText | null> {
-    const { store, clock, embeddings } = this.#deps
+    const { store, clock } = this.#deps
     const now = clock.now()
     const memory = await store.find(ownerId, memoryId, now)
     const former = memory && (await store.versions(ownerId, memoryId, now)).find((version) => version.id === memory.supersedes_version_id)
-    if (!former?.text) return null
-    const [vector] = await embeddings.embed([former.text])
-    return { versionId: former.id, text: former.text, vector: vector ?? null }
+    if (!memory || !former?.text) return null
+    return { versionId: former.id, text: former.text, vector: await this.#vectorOf(memory, former.text) }
   }
 }
 

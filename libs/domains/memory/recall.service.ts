@@ -74,7 +74,7 @@ export class RecallService {
     const profile = { ...recallProfile(embeddings.model), ...this.#deps.profile }
     const now = clock.now()
     const queries = request.queries.filter((query) => query.text.trim() !== '')
-    const vector = await embeddings.query(queries)
+    const vector = await embeddings.query(queries, { purpose: 'recall', ownerId: owner_id, characterId: character_id, runId })
     const { candidates, vectorDegenerate } = await recaller.recall({
       owner_id,
       character_id,

@@ -33,8 +33,8 @@ export type Config = {
   }
   /** An agent elsewhere that delegated tasks may be given to; null = none. */
   agent: { name: string; endpoint: ModelEndpointConfig } | null
-  /** null = the offline embedder. */
-  embedding: { model: string; endpoint: ModelEndpointConfig } | null
+  /** null = the offline embedder. Price in micro-units per million tokens, null where unknown. */
+  embedding: { model: string; endpoint: ModelEndpointConfig; priceMicros: number | null } | null
   /** Keys that encrypt what is stored encrypted; the first one encrypts (decision 38). Empty = none given. */
   secretKeys: readonly SecretKey[]
   tools: ToolsConfig
@@ -76,6 +76,8 @@ const windowFault = 'must be the size of the model’s context window in tokens,
 
 const priceFault = 'must be two whole numbers, micro-units per million tokens read and written, such as 150000,600000'
 
+const embeddingPriceFault = 'must be a whole number, micro-units per million tokens, such as 20000'
+
 const variables = z.object({
   PORT: z.coerce.number(portFault).int(portFault).min(0, portFault).max(65_535, portFault).default(3000),
   LINGTAI_HOME: z.string().default('.lingtai'),
@@ -87,6 +89,11 @@ const variables = z.object({
   LINGTAI_MODEL_PRICE: z
     .string()
     .regex(/^\d{1,12},\d{1,12}$/, priceFault)
+    .optional(),
+  LINGTAI_EMBEDDING_PRICE: z
+    .string()
+    .regex(/^\d{1,12}$/, embeddingPriceFault)
+    .transform(Number)
     .optional(),
   LINGTAI_AGENT_MODEL: z.string().max(200, 'must be at most 200 characters').optional(),
   LINGTAI_AGENT_BASE_URL: urlOf(
@@ -159,7 +166,11 @@ export function loadConfig(environment: Environment = process.env): Config {
     embedding:
       read.LINGTAI_EMBEDDING_MODEL === undefined
         ? null
-        : { model: read.LINGTAI_EMBEDDING_MODEL, endpoint: endpointFor('LINGTAI_EMBEDDING_MODEL', read, faults) },
+        : {
+            model: read.LINGTAI_EMBEDDING_MODEL,
+            endpoint: endpointFor('LINGTAI_EMBEDDING_MODEL', read, faults),
+            priceMicros: read.LINGTAI_EMBEDDING_PRICE ?? null,
+          },
     tools: {
       hosts: readHosts(read.LINGTAI_TOOL_HOSTS, faults),
       mcpServersFile: read.LINGTAI_MCP_STDIO === undefined ? null : resolve(read.LINGTAI_MCP_STDIO),

@@ -126,13 +126,19 @@ export class MemoryIndexRepository implements MemoryIndex {
     return stored
   }
 
-  missingVectors(spaceId: number, limit: number): Promise<{ version_id: string; text: string }[]> {
+  missingVectors(
+    spaceId: number,
+    limit: number,
+  ): Promise<{ version_id: string; owner_id: string; character_id: string; text: string }[]> {
     return this.#sql.query(
-      `SELECT v.id AS version_id, c.body AS text
+      `SELECT v.id AS version_id, m.owner_id, m.character_id, c.body AS text
        FROM memories m
        JOIN memory_versions v ON v.id = m.current_version_id
        JOIN contents c ON c.id = v.content_id AND c.erased_at IS NULL
        WHERE m.state IN ('proposed', 'live') AND NOT EXISTS (SELECT 1 FROM memory_vectors e WHERE e.version_id = v.id AND e.space_id = $1::int)
+         AND NOT EXISTS (
+           SELECT 1 FROM kill_flags k
+           WHERE k.scope = 'global' OR (k.scope = 'owner' AND k.scope_id = m.owner_id) OR (k.scope = 'character' AND k.scope_id = m.character_id))
        ORDER BY v.id LIMIT $2::int`,
       [spaceId, limit],
     )

@@ -52,7 +52,8 @@ export function chainEvents(input: { stream: string; ownerId: string | null; hea
   const chained: ChainedEvent[] = []
   for (const event of input.events) {
     const definition = eventDictionary[event.type]
-    if (!input.stream.startsWith(`${definition.stream}:`)) throw new WrongStreamError(event.type, input.stream)
+    const kind = input.stream.slice(0, input.stream.indexOf(':'))
+    if (kind !== definition.stream && kind !== definition.alsoOn) throw new WrongStreamError(event.type, input.stream)
     seq += 1
     const record: EventRecord = {
       stream: input.stream,

@@ -2,7 +2,7 @@ import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { DedupeAnswer, ExtractionAnswer, responseFormatOf, SummaryAnswer } from '#contracts/memory-extraction'
 import type { ChatMessage, ChatRequestBody, ModelStreamEvent } from '#kernel/ports/model-gateway'
-import { createOpenAiEmbedder } from '../openai-embedder.ts'
+import { createOpenAiEmbeddingEndpoint } from '../openai-embedder.ts'
 import { createOpenAiGateway, type OpenAiGateway } from '../openai-gateway.ts'
 import { type DemoModel, startDemoModel } from './demo-model.ts'
 
@@ -74,9 +74,10 @@ describe('the demo model as an endpoint', () => {
     const packed = await client.embeddings.create({ model: 'lexical-1024-v1', input: ['jasmine tea', '茉莉花茶'] })
     expect(floats.data.map((item) => item.embedding.length)).toEqual([1024, 1024])
     expect(packed.data[1]?.embedding.map((value) => value.toFixed(5))).toEqual(floats.data[1]?.embedding.map((value) => value.toFixed(5)))
-    const embedder = await createOpenAiEmbedder({ endpoint: { baseUrl: demo.baseUrl }, model: 'lexical-1024-v1' })
-    expect(embedder.space.dimensions).toBe(1024)
-    embedder.close()
+    const endpoint = createOpenAiEmbeddingEndpoint({ endpoint: { baseUrl: demo.baseUrl }, model: 'lexical-1024-v1' })
+    const outcome = await endpoint.request(['tea'], {})
+    expect(outcome.type === 'done' && outcome.vectors[0]?.length).toBe(1024)
+    endpoint.close()
     await expect(client.chat.completions.create({ model: 'x', messages: [] })).rejects.toMatchObject({ status: 400, code: 'invalid_body' })
     const answers = await Promise.all([
       fetch(`${demo.baseUrl}/chat/completions`, { method: 'POST', body: 'no json' }),
