@@ -127,7 +127,10 @@ export const outcomeClauses: readonly Clause[] = [
   {
     id: 'OUT.interrupted.veto',
     must: 'A veto of the answer interrupts the run.',
-    tests: { [rules]: ['records a veto and ends the run by it'] },
+    tests: {
+      [rules]: ['records a veto and ends the run by it'],
+      'test/story/listeners.spec.ts': ['to an answer leaves a partial that never looks whole'],
+    },
   },
   {
     id: 'OUT.budget-exhausted',
@@ -171,7 +174,15 @@ export const outcomeClauses: readonly Clause[] = [
 ]
 
 export const rebuildClauses: readonly Clause[] = [
-  { id: 'RW.patch-recorded', must: 'A rewrite is recorded as a versioned patch before the request.', tests: {} },
+  {
+    id: 'RW.patch-recorded',
+    must: 'A rewrite is recorded as a versioned patch before the request.',
+    tests: {
+      [rebuild]: ['is rebuilt with its patches, in their order', 'shows a patch that was tampered with, lost, or that fits nothing'],
+      'libs/runtime/projection/apply-patch.spec.ts': ['replaces, inserts and removes by place, one after another'],
+      'test/story/listeners.spec.ts': ['is sent, recorded and rebuilt as they left it', 'is rewritten in jobs, and rebuilt there'],
+    },
+  },
   {
     id: 'RW.every-model-call',
     must: 'What was sent is rebuilt for every model call: of answers, of each pass with tools, and of jobs.',

@@ -325,7 +325,10 @@ export const gateClauses: readonly Clause[] = [
   {
     id: 'gate.after-listeners',
     must: 'No listener speaks after it: each can only make a verdict stricter.',
-    tests: { [admission]: ['one more layer, rule or listener never widens'] },
+    tests: {
+      [admission]: ['one more layer, rule or listener never widens'],
+      'test/story/listeners.spec.ts': ['is judged by the forbidden gate after the last of them (M8)'],
+    },
   },
   { id: 'gate.rule.foreign-owner', must: 'Another owner’s content is forbidden.', tests: { [gate]: ['another owner'] } },
   {

@@ -2,7 +2,7 @@
 import type { BundlePlugin } from '#contracts'
 import type { Scheduler } from '#kernel/ports/clock'
 import type { Guards, Passed } from '#runtime/bus/guards'
-import type { GuardNode, NodeValue, ShownRun } from '#runtime/bus/nodes'
+import type { GuardNode, NodeChange, NodeValue, ShownRun } from '#runtime/bus/nodes'
 import type { Listener, Plugin } from '#runtime/bus/plugin'
 import { LISTENER_LIMIT_MS, PluginHost } from '#runtime/bus/plugin-host'
 
@@ -55,7 +55,7 @@ export class HandScheduler implements Scheduler {
 
   elapse(milliseconds: number): void {
     this.#now += milliseconds
-    for (const entry of [...this.#waiting]) {
+    for (const entry of this.#waiting) {
       if (entry.at > this.#now) continue
       this.#waiting.delete(entry)
       entry.callback()
@@ -90,7 +90,7 @@ export type Bench = {
   reports: { plugin: string; error: unknown }[]
   ask<Node extends GuardNode>(
     node: Node,
-    options?: { value?: NodeValue<Node>; take?: Parameters<Guards['pass']>[2] },
+    options?: { value?: NodeValue<Node>; take?: (value: NodeValue<Node>, change: NodeChange<Node>) => NodeValue<Node> },
   ): Promise<Passed<Node>>
   /** Lets everybody's time run out. */
   runOut(): void
@@ -107,8 +107,7 @@ export function bench(plugins: readonly Plugin[], listed?: readonly BundlePlugin
     guards,
     scheduler,
     reports,
-    ask: (node, { value, take } = {}) =>
-      guards.pass(node, value ?? sampleValues[node], (same, change) => (take ? take(same, change) : same) as typeof same),
+    ask: (node, { value, take } = {}) => guards.pass(node, value ?? sampleValues[node], take ?? ((same) => same)),
     runOut: () => scheduler.elapse(LISTENER_LIMIT_MS),
   }
 }

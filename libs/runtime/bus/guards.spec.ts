@@ -72,7 +72,7 @@ describe('a node', () => {
       { name: 'test/two', version: '1' },
       { name: 'test/one', version: '1' },
     ])
-    const passed = await ask('llm.pre_request', { take: (value) => ({ ...value, turn: (value as { turn: number }).turn + 1 }) as never })
+    const passed = await ask('llm.pre_request', { take: (value) => ({ ...value, turn: value.turn + 1 }) })
     expect(turns).toEqual(['test/two.a 1', 'test/two.b 2', 'test/one.a 3', 'test/one.b 4'])
     expect(passed.value.turn).toBe(5)
     expect(passed.taken.map(({ plugin, version }) => `${plugin} ${version}`)).toEqual([
@@ -172,7 +172,8 @@ describe('a node', () => {
     const original = structuredClone(sampleValues['llm.pre_request'])
     const meddles = testPlugin('test/meddles', {
       'llm.pre_request': (value) => {
-        ;(value.messages as unknown as { text: string }[])[1]!.text = 'changed behind our back' // typed readonly, which binds no plugin
+        // Types say that it is read-only, which binds no plugin.
+        Object.assign(value.messages[1] ?? {}, { text: 'changed behind our back' })
         return null
       },
     })

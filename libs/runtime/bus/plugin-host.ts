@@ -62,7 +62,7 @@ function registered(plugin: Plugin): Listeners {
   const bus: PluginBus = {
     on(node, listener) {
       if (!isOpen) throw new PluginRefusedError(plugin.name, 'it listens only from when it registers')
-      if (!guardNodes.includes(node)) throw new PluginRefusedError(plugin.name, `there is no node ${String(node)}`)
+      if (!guardNodes.includes(node)) throw new PluginRefusedError(plugin.name, `there is no node ${node}`)
       collected[node].push(listener)
     },
   }
