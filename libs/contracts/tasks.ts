@@ -149,6 +149,8 @@ export const Task = z.object({
   /** Who asked, and whose yes commits: different things. */
   requested_by: Id,
   commit_authority: Id,
+  /** The run that handed it on; null for what the owner asked for. */
+  parent_run_id: Id.nullable(),
   status: TaskStatus,
   max_repairs: micros,
   repairs: micros,

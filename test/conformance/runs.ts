@@ -53,7 +53,16 @@ export const eventClauses: readonly Clause[] = [
     must: 'A maintenance run has a stream and a fence of its own and a fixed budget, one for each call of a job.',
     tests: { [kernelRecord]: ['gives each call of a job a stream, a fence and a budget of its own'] },
   },
-  { id: 'EV.sub-run-names-parent', must: 'A sub-run has a stream of its own and names its parent.', tests: {} },
+  {
+    id: 'EV.sub-run-names-parent',
+    must: 'A sub-run has a stream of its own and names its parent.',
+    tests: {
+      'test/story/delegation.spec.ts': [
+        'is a task in the background whose run has a stream of its own and names its parent',
+        'is held by the database too',
+      ],
+    },
+  },
   {
     id: 'EV.run-order',
     must: 'A run’s stream tells its events in the order of the design.',

@@ -35,6 +35,8 @@ describe.each(portTiers)('built-in tools on the %s tier', (name) => {
         runs: new RunRepository(database),
         recalls: slice.recalls,
         notes: new NotesService({ unit: database, store: new NotesRepository(database), contents, clock, ids: tier.ids }),
+        // What is done with what is handed on needs a whole system, and is told in a story.
+        desk: { delegate: async () => ({ refused: 'too_deep' }), find: async () => null },
         clock,
         ids: { seed: () => 7 },
       }),
@@ -102,6 +104,7 @@ describe.each(portTiers)('built-in tools on the %s tier', (name) => {
         contracts.map(({ name, capability, consequence, egress, undoable }) => [name, capability, consequence, egress, undoable]),
       ).toEqual([
         ['clock', 'read_only', 'none', 'none', false],
+        ['delegate', 'reversible_local', 'lasting', 'none', true],
         ['dice', 'read_only', 'none', 'none', false],
         ['notes.delete', 'reversible_local', 'lasting', 'none', true],
         ['notes.list', 'read_only', 'none', 'none', false],

@@ -109,6 +109,7 @@ export async function composeSystem({
       model,
       bundles: governance.bundles,
       policy: overrides.policy,
+      handOnTo: tools.handOnTo,
     })
     const idempotency = new Idempotency({ unit: database, store: new IdempotencyRepository(database), clock, ids })
     lifecycle.addWork(

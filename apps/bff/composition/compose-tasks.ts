@@ -4,6 +4,7 @@ import { ActionPlane } from '#domains/tasks/action-plane'
 import { AttemptKeeper } from '#domains/tasks/attempt-keeper'
 import { AttemptSweeper } from '#domains/tasks/attempt-sweeper'
 import { CompletionService } from '#domains/tasks/completion.service'
+import { DelegationService } from '#domains/tasks/delegation.service'
 import type { TaskDeps, TaskPolicy } from '#domains/tasks/deps'
 import { EvidencePackages } from '#domains/tasks/evidence-packages'
 import { TaskService } from '#domains/tasks/task.service'
@@ -17,9 +18,16 @@ import type { Conversation } from './compose-conversation.ts'
 import type { Memory } from './compose-memory.ts'
 import type { Model } from './compose-model.ts'
 import type { Foundation } from './foundation.ts'
+import type { Tools } from './compose-tools.ts'
 import { composeRuntimes } from './compose-runtimes.ts'
 
-export type Tasks = { tasks: TaskService; keeper: AttemptKeeper; sweeper: AttemptSweeper; store: TaskRepository }
+export type Tasks = {
+  tasks: TaskService
+  keeper: AttemptKeeper
+  sweeper: AttemptSweeper
+  delegations: DelegationService
+  store: TaskRepository
+}
 
 /** Tokens kept for a model's verdict on a candidate. */
 const VERDICT_TOKENS = 256
@@ -36,6 +44,7 @@ export async function composeTasks(
     model: Model
     bundles: Pick<Bundles, 'active'>
     policy?: TaskPolicy | undefined
+    handOnTo: Tools['handOnTo']
   },
 ): Promise<Tasks> {
   const { conversation, memory, model, bundles, policy = admissionPolicy } = parts
@@ -72,6 +81,8 @@ export async function composeTasks(
     take: (attempt) => sweeper?.take(attempt),
   })
   const keeper = new AttemptKeeper({ deps, plane, runtimes: runtimes.adapters, schedule: runtimes.schedule })
+  const delegations = new DelegationService(deps, keeper)
+  parts.handOnTo(delegations)
   const evidence = new EvidencePackages(deps)
   const verifiers = new Verifiers({
     deps,
@@ -111,5 +122,5 @@ export async function composeTasks(
     evidence,
     hasCharacter: async (ownerId, characterId) => (await characters.find(ownerId, characterId)) !== null,
   })
-  return { tasks, keeper, sweeper: swept, store }
+  return { tasks, keeper, sweeper: swept, delegations, store }
 }

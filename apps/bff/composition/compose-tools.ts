@@ -3,6 +3,7 @@ import { ToolSourcesService } from '#domains/tools/tool-sources.service'
 import { ConfigError } from '#infra/config/config'
 import { GivenKeys, HomeKeys } from '#infra/crypto/key-ring'
 import { AesSecretBox } from '#infra/crypto/secret-box'
+import type { DelegationDesk } from '#infra/executors/builtin/delegate'
 import { builtinTools } from '#infra/executors/builtin/index'
 import { JoinedCatalogue } from '#infra/executors/catalogue'
 import { AddressGuard } from '#infra/executors/http/address-guard'
@@ -19,18 +20,33 @@ import type { ToolCatalogue } from '#kernel/ports/effect-target'
 import type { Memory } from './compose-memory.ts'
 import type { Foundation } from './foundation.ts'
 
-export type Tools = { catalogue: ToolCatalogue; notes: NotesService; sources: ToolSourcesService }
+export type Tools = {
+  catalogue: ToolCatalogue
+  notes: NotesService
+  sources: ToolSourcesService
+  /** Who takes on what is handed on: tasks stand on the tools, and so come later. */
+  handOnTo(desk: DelegationDesk): void
+}
 
 /** What tools there are and what they do (百工). Whether one may act is decided elsewhere. */
 export async function composeTools(foundation: Foundation, memory: Pick<Memory, 'recalls'>): Promise<Tools> {
   const { config, database, contents, log, clock, ids, version, listening } = foundation
   const notes = new NotesService({ unit: database, store: new NotesRepository(database), contents, clock, ids })
+  let desk: DelegationDesk | null = null
+  const deskOf = (): DelegationDesk => {
+    if (!desk) throw new Error('work is handed on before there are tasks')
+    return desk
+  }
   const builtin = [
     ...builtinTools({
       trees: new TreeRepository(database),
       runs: new RunRepository(database),
       recalls: memory.recalls,
       notes,
+      desk: {
+        delegate: (order) => deskOf().delegate(order),
+        find: (ownerId, actionId) => deskOf().find(ownerId, actionId),
+      },
       clock,
       ids,
     }),
@@ -60,7 +76,7 @@ export async function composeTools(foundation: Foundation, memory: Pick<Memory, 
     clock,
     onOffered: (source, offered) => sources.noteOffered(source, offered),
   })
-  return { catalogue: new JoinedCatalogue({ builtin, others: [declared] }), notes, sources }
+  return { catalogue: new JoinedCatalogue({ builtin, others: [declared] }), notes, sources, handOnTo: (given) => void (desk = given) }
 }
 
 /** The light tier has a key of its own; the full one has the operator's, and does not start without it once something is encrypted. */

@@ -167,7 +167,13 @@ export const EvidencePackage = z
     ),
     checkpoints: z.array(AttemptCheckpoint),
     final_commit: z.object({ by: Id, at: z.string(), digest: Digest }).nullable(),
-    lineage: z.object({ requested_by: Id, commit_authority: Id, character_id: Id, attempt_ids: z.array(Id) }),
+    lineage: z.object({
+      requested_by: Id,
+      commit_authority: Id,
+      character_id: Id,
+      parent_run_id: Id.nullable(),
+      attempt_ids: z.array(Id),
+    }),
     /** The task's own stream and those of its attempts: canonical bytes and hashes, to be chained again by whoever doubts. */
     proof: z.array(
       z.object({

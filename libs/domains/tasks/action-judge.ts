@@ -73,7 +73,8 @@ export class ActionJudge {
         return 'stays'
       }
       const price = priceOf(now.cost_micros, assessed.price_micros)
-      const reservation = reserveAction(task, price)
+      const isGivenAway = task.used_actions + (await store.givenActions(task.id)) >= task.max_actions
+      const reservation = isGivenAway ? null : reserveAction(task, price)
       if (!reservation) return this.#settler.close(task, now, 'unaffordable', price === null ? 'price_unknown' : 'budget_exhausted')
       await this.#bind(task, now, {
         effectId: assessed.effect_id,

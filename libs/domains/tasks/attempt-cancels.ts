@@ -22,20 +22,22 @@ export class AttemptCancels {
   }
 
   /** Marks a task as cancelled, revokes what was asked for it, and ends it once it is quiet. Throws not_found. */
-  async cancel(ownerId: string, taskId: string): Promise<void> {
+  async cancel(ownerId: string, taskId: string, why: 'cancel_requested' | 'parent_cancelled' = 'cancel_requested'): Promise<void> {
     const { unitOfWork, store, clock } = this.#deps
+    const isAsked = why === 'cancel_requested'
     await unitOfWork.run(async () => {
       if (!(await store.find(ownerId, taskId))) throw new LingtaiError('not_found')
       const task = await store.lock(taskId)
       const to = task && nextTaskStatus(task.status, 'cancel_requested')
       if (!task || !to) return
       await store.change(taskId, { status: to, cancel_requested_at: clock.now() })
-      const payload = { task_id: taskId, from: task.status, to, reason: 'cancel_requested', by: ownerId }
-      await appendTaskEvents(this.#deps, task, [{ type: 'task.changed', payload }], { actor: 'owner', tag: 'cancel' })
+      const payload = { task_id: taskId, from: task.status, to, reason: why, by: isAsked ? ownerId : null }
+      await appendTaskEvents(this.#deps, task, [{ type: 'task.changed', payload }], { actor: isAsked ? 'owner' : 'kernel', tag: 'cancel' })
       for (const attempt of await store.attempts(taskId)) {
         if (isLiveAttempt(attempt.status)) await this.#cancelAttempt({ ...task, status: to }, attempt)
       }
     })
+    for (const child of await store.openChildren(taskId)) await this.cancel(ownerId, child.id, 'parent_cancelled')
     for (const attempt of await store.attempts(taskId)) {
       if (!isLiveAttempt(attempt.status)) continue
       this.#plane.abort(attempt.id)
@@ -76,6 +78,8 @@ export class AttemptCancels {
       const task = await store.lock(taskId)
       const to = task && nextTaskStatus(task.status, 'quiet')
       if (!task || !to || !isQuiet((await store.actionsOfTask(taskId)).map(({ state }) => state))) return
+      // What it handed on is part of it.
+      if ((await store.openChildren(taskId)).length > 0) return
       for (const attempt of await store.attempts(taskId)) {
         const open = await actions.ledger.open(attempt.id)
         if (open.some(({ state, consequence }) => state !== 'unknown' || consequence === 'lasting')) return

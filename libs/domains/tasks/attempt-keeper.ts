@@ -100,8 +100,8 @@ export class AttemptKeeper {
     return this.#deps.unitOfWork.run(() => this.#deps.runs.holdFence(attemptId, fence))
   }
 
-  cancel(ownerId: string, taskId: string): Promise<void> {
-    return this.#cancels.cancel(ownerId, taskId)
+  cancel(...task: Parameters<AttemptCancels['cancel']>): Promise<void> {
+    return this.#cancels.cancel(...task)
   }
 
   continueCancel(taskId: string): Promise<void> {

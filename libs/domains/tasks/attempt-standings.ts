@@ -5,7 +5,7 @@ import { isCancelledTask } from '#kernel/tasks/task-state'
 import type { AttemptCheckpoints } from './attempt-checkpoints.ts'
 import type { TaskDeps } from './deps.ts'
 
-type Standing = Extract<NewEvent, { type: 'run.suspended' | 'run.resumed' }>
+type Standing = Pick<NewEvent<'run.suspended'>, 'type' | 'payload'> | Pick<NewEvent<'run.resumed'>, 'type' | 'payload'>
 type Waiting = EventPayload<'run.suspended'>
 
 /**

@@ -64,6 +64,8 @@ export class AttemptSweeper {
     for (const attempt of await store.overtakenAttempts(ROWS)) this.#begin(attempt.id, () => this.#overtake(attempt))
     for (const attempt of await store.queuedAttempts(ROWS)) this.take(attempt)
     for (const attempt of await store.strandedAttempts(process, ROWS)) this.take(attempt)
+    for (const task of await store.orphaned(ROWS))
+      this.#begin(task.id, () => this.#keeper.cancel(task.owner_id, task.id, 'parent_cancelled'))
     for (const task of await store.cancelling(ROWS)) this.#begin(task.id, () => this.#keeper.continueCancel(task.id))
   }
 

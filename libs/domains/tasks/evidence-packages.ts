@@ -99,6 +99,7 @@ export class EvidencePackages {
         requested_by: task.requested_by,
         commit_authority: task.commit_authority,
         character_id: task.character_id,
+        parent_run_id: task.parent_run_id,
         attempt_ids: attempts.map(({ id }) => id),
       },
       proof: [await this.#proof(taskStream(task.id)), ...(await Promise.all(attempts.map(({ id }) => this.#proof(`run:${id}`))))],

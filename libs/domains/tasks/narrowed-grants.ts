@@ -24,7 +24,9 @@ export class NarrowedGrants implements GrantStore {
   }
 
   async layers(place: Parameters<GrantStore['layers']>[0]): Promise<GrantLayerRow[]> {
-    const [layers, mayAct] = await Promise.all([this.#grants.layers(place), this.#mayAct()])
+    // What was handed on from a tree stays under that tree's grants, as they are now.
+    const bounds = { ...place, treeId: place.treeId ?? this.#task.grant_tree_id }
+    const [layers, mayAct] = await Promise.all([this.#grants.layers(bounds), this.#mayAct()])
     const own: GrantLayerRow = {
       owner_id: this.#task.owner_id,
       scope: 'task',

@@ -62,6 +62,7 @@ export function taskView(row: TaskRow, texts: Texts): TaskView {
     retention: row.retention,
     requested_by: row.requested_by,
     commit_authority: row.commit_authority,
+    parent_run_id: row.parent_run_id,
     status: row.status,
     max_repairs: row.max_repairs,
     repairs: row.repairs,

@@ -1,4 +1,4 @@
-import { LingtaiError, meetTrust, TASK_CONTRACT_VERSION } from '#contracts'
+import { LingtaiError, meetTrust } from '#contracts'
 import type {
   ActionView,
   AttemptView,
@@ -12,15 +12,13 @@ import type {
   TaskStatus,
   TaskView,
 } from '#contracts'
-import { needsOf } from '#kernel/tasks/capability-set'
 import type { ActionPlane } from './action-plane.ts'
 import type { AttemptKeeper } from './attempt-keeper.ts'
 import type { RuntimeAdapter } from './attempt-starts.ts'
 import type { CompletionService } from './completion.service.ts'
 import type { TaskDeps } from './deps.ts'
 import type { EvidencePackages } from './evidence-packages.ts'
-import { appendTaskEvents } from './task-stream.ts'
-import type { TaskEvent } from './task-stream.ts'
+import { rootLineage, writeTask } from './new-task.ts'
 import { actionViews, attemptView, taskViews } from './task-views.ts'
 
 /** Delegated work as its owner commands it (tiangong; `003…` §1–§4). */
@@ -54,60 +52,11 @@ export class TaskService {
 
   /** Throws not_found for a character that is not the owner's. */
   async create(ownerId: string, given: CreateTask): Promise<TaskView> {
-    const { unitOfWork, store, contents, ids, clock } = this.#deps
     if (!(await this.#hasCharacter(ownerId, given.character_id))) throw new LingtaiError('not_found')
-    const id = ids.next()
-    await unitOfWork.run(async () => {
-      const text = (content: string, mediaType = 'text/plain') =>
-        contents.put({ owner_id: ownerId, media_type: mediaType, content, salt: ids.bytes(32) })
-      const instruction = await text(given.instruction)
-      const acceptance = await text(JSON.stringify(given.acceptance), 'application/json')
-      const inputs: string[] = []
-      for (const input of given.inputs) inputs.push((await text(input.text, input.media_type)).id)
-      const tools = [...new Set(given.tools)].sort()
-      const task = {
-        id,
-        owner_id: ownerId,
-        character_id: given.character_id,
-        contract_version: TASK_CONTRACT_VERSION,
-        requested_by: ownerId,
-        commit_authority: ownerId,
-        instruction_content_id: instruction.id,
-        acceptance_content_id: acceptance.id,
-        input_refs: inputs,
-        trust: meetTrust(['workspace', ...given.inputs.map(({ trust }) => trust)]),
-        risk: given.risk,
-        needs: needsOf({ risk: given.risk, tools, asked: given.needs }),
-        tools,
-        classification: given.classification,
-        retention: given.retention,
-        max_cost_micros: given.budget.max_cost_micros,
-        max_actions: given.budget.max_actions,
-        max_repairs: given.max_repairs,
-        created_at: clock.now(),
-      }
-      await store.insertTask(task)
-      const created: TaskEvent = {
-        type: 'task.created',
-        payload: {
-          task_id: id,
-          contract_version: task.contract_version,
-          requested_by: ownerId,
-          commit_authority: ownerId,
-          risk: task.risk,
-          tools,
-          max_cost_micros: task.max_cost_micros,
-          max_actions: task.max_actions,
-          instruction_content_id: instruction.id,
-          acceptance_content_id: acceptance.id,
-        },
-        content_digests: [
-          { content_id: instruction.id, digest: Buffer.from(instruction.digest).toString('hex') },
-          { content_id: acceptance.id, digest: Buffer.from(acceptance.digest).toString('hex') },
-        ],
-      }
-      await appendTaskEvents(this.#deps, task, [created], { actor: 'owner', tag: 'create_task' })
-    })
+    const trust = meetTrust(['workspace', ...given.inputs.map((input) => input.trust)])
+    const id = await this.#deps.unitOfWork.run(() =>
+      writeTask(this.#deps, ownerId, given, { trust, lineage: rootLineage, derivedFrom: [] }),
+    )
     return this.get(ownerId, id)
   }
 

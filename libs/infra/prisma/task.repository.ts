@@ -30,6 +30,10 @@ const taskColumns: Columns = {
   contract_version: 'int',
   requested_by: 'uuid',
   commit_authority: 'uuid',
+  parent_run_id: 'uuid',
+  parent_action_id: 'uuid',
+  depth: 'int',
+  grant_tree_id: 'uuid',
   instruction_content_id: 'uuid',
   acceptance_content_id: 'uuid',
   input_refs: 'uuid[]',
@@ -437,6 +441,44 @@ export class TaskRepository implements TaskStore {
       `SELECT ${named.join(', ')}, t.status, t.ended_at FROM task_attempts t JOIN runs r ON r.id = t.id
        WHERE t.ended_at IS NULL AND ${condition} ORDER BY t.started_at LIMIT $1`,
       [limit, ...params],
+    )
+  }
+
+  findByParentAction(ownerId: string, actionId: string): Promise<TaskRow | null> {
+    return this.#first<TaskRow>(`${tasks} WHERE owner_id = $1::uuid AND parent_action_id = $2::uuid`, [ownerId, actionId])
+  }
+
+  async countChildren(runId: string): Promise<number> {
+    const row = await this.#first<{ count: number }>('SELECT count(*)::int AS count FROM tasks WHERE parent_run_id = $1::uuid', [runId])
+    return row?.count ?? 0
+  }
+
+  openChildren(taskId: string): Promise<TaskRow[]> {
+    return this.#database.query<TaskRow>(
+      `${tasks} WHERE ended_at IS NULL AND parent_run_id IN (SELECT id FROM task_attempts WHERE task_id = $1::uuid) ORDER BY created_at, id`,
+      [taskId],
+    )
+  }
+
+  async givenActions(taskId: string): Promise<number> {
+    const row = await this.#first<{ given: number }>(
+      `SELECT coalesce(sum(max_actions), 0)::int AS given FROM tasks
+       WHERE parent_run_id IN (SELECT id FROM task_attempts WHERE task_id = $1::uuid)`,
+      [taskId],
+    )
+    return row?.given ?? 0
+  }
+
+  orphaned(limit: number): Promise<TaskRow[]> {
+    return this.#database.query<TaskRow>(
+      `${tasks} k WHERE k.status IN ('open', 'verified', 'needs_escalation') AND k.parent_run_id IS NOT NULL AND (
+         EXISTS (SELECT 1 FROM runs r WHERE r.id = k.parent_run_id AND r.reason IN ('cancelled', 'killed') AND r.ended_at IS NOT NULL)
+         OR EXISTS (SELECT 1 FROM run_commands c WHERE c.run_id = k.parent_run_id AND c.kind = 'cancel' AND c.recorded_at IS NULL)
+         OR EXISTS (SELECT 1 FROM task_attempts a JOIN tasks p ON p.id = a.task_id
+                    WHERE a.id = k.parent_run_id AND p.status IN ('cancelling', 'cancelled'))
+         OR EXISTS (SELECT 1 FROM characters c WHERE c.id = k.character_id AND c.deleted_at IS NOT NULL))
+       ORDER BY k.created_at LIMIT $1`,
+      [limit],
     )
   }
 

@@ -17,6 +17,8 @@ export type ToolContract = {
   undoable: boolean
   /** What one call is charged at most, in micro-units; null where nobody said (a bound on cost then fails closed, K6). */
   priceMicros: number | null
+  /** The argument by which a call says what it gives away at most, micro-units: its price, where the contract has none. */
+  priceArgument?: string
   /** Digest of description and parameters as the owner saw them; a far side that changes them is another tool (rug pull). */
   version: string
 }

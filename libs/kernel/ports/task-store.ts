@@ -26,6 +26,13 @@ export type TaskRow = TaskBudget & {
   contract_version: number
   requested_by: string
   commit_authority: string
+  /** The run that handed it on, and by which action; null for what the owner asks for. */
+  parent_run_id: string | null
+  parent_action_id: string | null
+  /** How often it was handed on. */
+  depth: number
+  /** The tree whose grants bound it too. */
+  grant_tree_id: string | null
   instruction_content_id: string
   acceptance_content_id: string
   input_refs: readonly string[]
@@ -243,6 +250,16 @@ export interface TaskStore {
   strandedAttempts(process: { holder: string; alone: boolean }, limit: number): Promise<AttemptRow[]>
   /** Live attempts whose run is over. */
   overtakenAttempts(limit: number): Promise<AttemptRow[]>
+  /** What an action of a run was handed on as. */
+  findByParentAction(ownerId: string, actionId: string): Promise<TaskRow | null>
+  /** How much a run handed on. */
+  countChildren(runId: string): Promise<number>
+  /** Work that the runs of a task handed on and that is not over, oldest first. */
+  openChildren(taskId: string): Promise<TaskRow[]>
+  /** Actions that the runs of a task gave away. */
+  givenActions(taskId: string): Promise<number>
+  /** Handed-on work that is not over, while whoever it is for was cancelled, killed or deleted. */
+  orphaned(limit: number): Promise<TaskRow[]>
   /** Tasks that are being cancelled. */
   cancelling(limit: number): Promise<TaskRow[]>
 }

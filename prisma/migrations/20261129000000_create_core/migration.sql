@@ -604,6 +604,8 @@ CREATE TABLE runs (
   UNIQUE (owner_id, id),
   FOREIGN KEY (owner_id, character_id) REFERENCES characters (owner_id, id),
   FOREIGN KEY (owner_id, tree_id) REFERENCES trees (owner_id, id),
+  -- A sub-run names its parent, of the same owner.
+  FOREIGN KEY (owner_id, parent_run_id) REFERENCES runs (owner_id, id),
   FOREIGN KEY (tree_id, question_id) REFERENCES nodes (tree_id, id),
   CHECK (seated = (kind IN ('answer', 'responsive'))),
   CHECK (state <> 'running' OR (holder IS NOT NULL AND lease_until IS NOT NULL AND fence > 0)),

@@ -9,6 +9,11 @@ CREATE TABLE tasks (
   -- Who asked for it, and whose yes commits its result: different things, even where they are one person.
   requested_by uuid NOT NULL,
   commit_authority uuid NOT NULL,
+  -- What a run handed on: by which action of it, once for each; how deep; and under the grants of which tree (K2, K6).
+  parent_run_id uuid,
+  parent_action_id uuid,
+  depth integer NOT NULL DEFAULT 0 CHECK (depth BETWEEN 0 AND 3),
+  grant_tree_id uuid,
   instruction_content_id uuid NOT NULL REFERENCES contents,
   acceptance_content_id uuid NOT NULL REFERENCES contents,
   input_refs uuid[] NOT NULL DEFAULT '{}',
@@ -31,7 +36,11 @@ CREATE TABLE tasks (
   created_at timestamptz NOT NULL,
   ended_at timestamptz,
   UNIQUE (owner_id, id),
+  UNIQUE (owner_id, parent_action_id),
   FOREIGN KEY (owner_id, character_id) REFERENCES characters (owner_id, id),
+  FOREIGN KEY (owner_id, parent_run_id) REFERENCES runs (owner_id, id),
+  FOREIGN KEY (owner_id, grant_tree_id) REFERENCES trees (owner_id, id),
+  CONSTRAINT handed_on CHECK ((depth > 0) = (parent_run_id IS NOT NULL) AND (parent_run_id IS NULL) = (parent_action_id IS NULL)),
   -- Nobody asks, and nobody commits, in somebody else's name.
   CONSTRAINT owner_commits CHECK (requested_by = owner_id AND commit_authority = owner_id),
   -- A bound is never passed, not even by what may still happen (K6).
@@ -42,6 +51,7 @@ CREATE TABLE tasks (
   CHECK (status <> 'done' OR cancel_requested_at IS NULL)
 );
 CREATE INDEX tasks_owner ON tasks (owner_id, created_at DESC, id DESC);
+CREATE INDEX tasks_parent ON tasks (parent_run_id) WHERE parent_run_id IS NOT NULL;
 CREATE INDEX tasks_cancelling ON tasks (cancel_requested_at) WHERE status = 'cancelling';
 
 CREATE FUNCTION guard_tasks() RETURNS trigger LANGUAGE plpgsql AS $$

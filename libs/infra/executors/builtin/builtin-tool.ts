@@ -20,6 +20,8 @@ export type BuiltinParts<Schema extends z.ZodObject> = {
   capability?: CapabilityClass
   consequence?: Consequence
   undoable?: boolean
+  /** The argument that names what a call gives away; a built-in tool without one is free. */
+  priceArgument?: string
   act(call: ReadCall<z.output<Schema>>): Promise<EffectOutcome>
   /** What became of a key; left out where no record of keys is kept. */
   lookUp?(call: Omit<EffectCall, 'signal'>): Promise<LookUp>
@@ -35,7 +37,7 @@ export function builtinTool<Schema extends z.ZodObject>(parts: BuiltinParts<Sche
     consequence: parts.consequence ?? 'none',
     egress: 'none',
     undoable: parts.undoable ?? false,
-    priceMicros: 0,
+    ...(parts.priceArgument === undefined ? { priceMicros: 0 } : { priceMicros: null, priceArgument: parts.priceArgument }),
   })
   return {
     contract,

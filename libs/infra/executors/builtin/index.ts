@@ -5,6 +5,8 @@ import type { Clock, Ids } from '#kernel/ports/clock'
 import type { RunStore } from '#kernel/ports/run-store'
 import type { BuiltinTool } from './builtin-tool.ts'
 import { clockTool } from './clock.ts'
+import { delegateTool } from './delegate.ts'
+import type { DelegationDesk } from './delegate.ts'
 import { diceTool } from './dice.ts'
 import { notesTools } from './notes.ts'
 import type { FindPlace } from './place.ts'
@@ -16,12 +18,13 @@ export type BuiltinDeps = {
   runs: Pick<RunStore, 'find'>
   recalls: Pick<RecallService, 'recall'>
   notes: NotesService
+  desk: DelegationDesk
   clock: Clock
   ids: Pick<Ids, 'seed'>
 }
 
 /** Every tool that is part of Lingtai. */
-export function builtinTools({ trees, runs, recalls, notes, clock, ids }: BuiltinDeps): BuiltinTool[] {
+export function builtinTools({ trees, runs, recalls, notes, desk, clock, ids }: BuiltinDeps): BuiltinTool[] {
   const findPlace: FindPlace = async (ownerId, treeId) => {
     const tree = await trees.find(ownerId, treeId)
     return tree && { realmId: tree.realm_id, zone: tree.zone }
@@ -31,6 +34,7 @@ export function builtinTools({ trees, runs, recalls, notes, clock, ids }: Builti
     diceTool({ clock, ids }),
     recallTool({ recalls, findPlace, clock }),
     recallOriginalTool({ trees, runs, clock }),
+    delegateTool({ desk, clock }),
     ...notesTools({ notes, findPlace, clock }),
   ]
 }
