@@ -318,6 +318,24 @@ describe('handing on', () => {
     expect(await told(runId, 'tool.executed')).toMatchObject([{ status: 'failed', reason: 'too_deep' }])
   })
 
+  it('gives no action away twice', async () => {
+    const more = [1, 50, 50].map((max_actions) => ({ instruction: 'Sleep.', max_actions }))
+    minds = {
+      ...quiet,
+      character: handsOn({ instruction: 'Hand it on.', tools: ['delegate'], max_actions: 5 }),
+      helper: ({ body, results }) => (body.includes('Hand it on.') && more[results] ? delegating(more[results]) : found),
+    }
+    const accepted = await ask(system, treeId, 'Find somebody.')
+    await follow(system, accepted.run_id)
+    const task = await onlyChild(accepted.run_id)
+    await reaches(task.task_id, 'verified')
+    const runId = await runOf(task.task_id)
+    // Of five: one to hand on one, one to hand on what is left, and then there is nothing.
+    expect((await childrenOf(runId)).map(({ budget }) => budget.max_actions)).toEqual([1, 2])
+    expect((await told(runId, 'tool.executed')).map(({ status }) => status)).toEqual(['done', 'done', 'denied'])
+    for (const { task_id: id } of await childrenOf(runId)) await reaches(id, 'verified')
+  })
+
   it('is bounded for each run', async () => {
     const { run, end } = await underWay()
     const { delegations } = system.system.tasks
