@@ -11,7 +11,8 @@ export default defineConfig({
     // The first hook that wants a database makes the snapshot that all others copy, on a machine that may be busy.
     hookTimeout: 180_000,
     projects: [
-      { extends: true, test: { name: 'unit', include: ['libs/**/*.spec.ts', 'apps/**/*.spec.ts'], exclude: full } },
+      // Modules are loaded once for all files of a worker: these tests keep nothing in them.
+      { extends: true, test: { name: 'unit', isolate: false, include: ['libs/**/*.spec.ts', 'apps/**/*.spec.ts'], exclude: full } },
       {
         extends: true,
         test: {

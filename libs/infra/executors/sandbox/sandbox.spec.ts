@@ -25,7 +25,9 @@ function toolOn(sandbox: Pick<Sandbox, 'run'>) {
   return { contract, target, run }
 }
 
-const { contract, target, run } = toolOn(new Sandbox(quick))
+/** Time enough on a machine that is busy with other things, for all that is not about time. */
+const { contract, target, run } = toolOn(new Sandbox({ ...SCRIPT_LIMITS, timeMs: 20_000 }))
+const { run: runQuickly } = toolOn(new Sandbox(quick))
 const codeOf = (outcome: EffectOutcome): string => (outcome.type === 'done' ? 'done' : outcome.code)
 const valueOf = (outcome: EffectOutcome): { output: string; result: string | null } => {
   if (outcome.type === 'unknown' || !outcome.observation) throw new Error(JSON.stringify(outcome))
@@ -85,18 +87,16 @@ describe('sandbox.javascript', { timeout: 30_000 }, () => {
     ['an expression that backtracks', '/^(a+)+$/.test("a".repeat(40) + "!")'],
     ['a long sort', 'const a = Array.from({ length: 3e6 }, (_, i) => (i * 7919) % 1e6); for (;;) a.sort()'],
   ])('%s is ended in time', async (_, code) => {
-    expect(codeOf(await run(code))).toBe('time_limit')
+    expect(codeOf(await runQuickly(code))).toBe('time_limit')
   })
 
   it('a loop does not hold up anything else', async () => {
     let ticks = 0
     const ticking = setInterval(() => ticks++, 5)
-    await run('for (;;) {}')
+    await runQuickly('for (;;) {}')
     clearInterval(ticking)
     expect(ticks).toBeGreaterThan(10)
   })
-
-  const patient = toolOn(new Sandbox({ ...SCRIPT_LIMITS, timeMs: 20_000 })).run
 
   it.each([
     ['values', 'const kept = []; for (;;) kept.push(new Array(1000).fill(kept.length))'],
@@ -104,7 +104,7 @@ describe('sandbox.javascript', { timeout: 30_000 }, () => {
     ['one buffer', 'new ArrayBuffer(1e9)'],
     ['many buffers', 'const kept = []; for (;;) kept.push(new Uint8Array(1e6))'],
   ])('the memory of %s is bounded', async (_, code) => {
-    expect(codeOf(await patient(code))).toMatch(/^(memory_limit|script_threw)$/)
+    expect(codeOf(await run(code))).toMatch(/^(memory_limit|script_threw)$/)
   })
 
   it.each([
@@ -112,7 +112,7 @@ describe('sandbox.javascript', { timeout: 30_000 }, () => {
     ['texts', 'kept.push("x".repeat(100_000) + bytes); bytes += 100_000'],
     ['arrays', 'kept.push(new Array(1000).fill(bytes)); bytes += 8_000'],
   ])('what catches the lack of memory for %s goes on with less than 64 MB', async (_, step) => {
-    const outcome = await patient(`const kept = []; let bytes = 0; try { for (;;) { ${step} } } catch { kept.length = 0 } bytes`)
+    const outcome = await run(`const kept = []; let bytes = 0; try { for (;;) { ${step} } } catch { kept.length = 0 } bytes`)
     const bytes = Number(valueOf(outcome).result)
     expect(bytes).toBeGreaterThan(1_000_000)
     expect(bytes).toBeLessThan(64 * 1024 * 1024)
@@ -120,7 +120,7 @@ describe('sandbox.javascript', { timeout: 30_000 }, () => {
 
   it('recursion ends in an error of the script', async () => {
     expect(codeOf(await run('const down = () => 1 + down(); down()'))).toBe('script_threw')
-    expect(codeOf(await patient('let a = []; for (let i = 0; i < 1e5; i++) a = [a]; JSON.stringify(a)'))).toMatch(/^(script_threw|done)$/)
+    expect(codeOf(await run('let a = []; for (let i = 0; i < 1e4; i++) a = [a]; JSON.stringify(a)'))).toMatch(/^(script_threw|done)$/)
   })
 
   it('a flood of output is cut and ends the script', async () => {
