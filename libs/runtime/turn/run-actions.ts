@@ -12,10 +12,11 @@ import type { JsonObject } from '#kernel/ports/model-gateway'
 import type { RunRow, RunStore } from '#kernel/ports/run-store'
 import { saltedDigest, sha256Hex } from '#kernel/record/chain'
 import { canonicalJson } from '#kernel/record/canonical-json'
-import type { ProposedCall, RunCommand, SeenObservation } from '#kernel/reducer/commands'
+import type { ProposedCall, RunCommand } from '#kernel/reducer/commands'
 import type { ToolCall } from '#kernel/reducer/state'
 import { priceOfCall } from '#kernel/tools/price-of-call'
 import type { Guards } from '../bus/guards.ts'
+import { normalizedArguments, observationContent, parsedArguments } from './action-contents.ts'
 import { acceptResult, listenToAction } from './action-guards.ts'
 import type { PendingContent } from './ports.ts'
 import { shownRun } from './rewrite-request.ts'
@@ -115,7 +116,7 @@ export class RunActions {
     const proposed = calls.map(({ name, argumentsText }): ProposedCall => {
       const contract = shown.find((one) => shownName(one.name) === name)
       const salt = ids.bytes(32)
-      const text = scrub(normalized(argumentsText))
+      const text = scrub(normalizedArguments(argumentsText))
       const content: PendingContent = {
         id: ids.next(),
         owner_id: this.#run.owner_id,
@@ -309,7 +310,7 @@ export class RunActions {
   /** An observation that listeners let through, as content; one that they do not is not kept. */
   async #accepted(call: ToolCall, observation: Observation | null) {
     if (!observation) return { kept: null, veto: null }
-    const { guards, scrub } = this.#deps
+    const { guards, ids, scrub } = this.#deps
     const veto = await acceptResult(await guards(this.#bundle()), {
       run: shownRun(this.#run),
       kind: 'observation',
@@ -317,32 +318,8 @@ export class RunActions {
       trust: observation.trust,
       text: scrub(observation.text),
     })
-    return { kept: veto ? null : this.#kept(call, observation), veto }
-  }
-
-  /** An observation as content: attested, scrubbed, with how far it is to be believed. */
-  #kept(call: ToolCall, observation: Observation): { seen: SeenObservation; content: PendingContent } {
-    const { ids, scrub } = this.#deps
-    const { source, at, licence, mediaType, truncated, trust } = observation
-    const text = JSON.stringify({
-      source,
-      at,
-      ...(licence === null ? {} : { licence }),
-      media_type: mediaType,
-      ...(truncated ? { truncated } : {}),
-      trust,
-      text: scrub(observation.text),
-    })
-    const salt = ids.bytes(32)
-    const content: PendingContent = {
-      id: ids.next(),
-      owner_id: this.#run.owner_id,
-      media_type: 'application/json',
-      content: text,
-      salt,
-      derived_from: [call.content_id],
-    }
-    return { seen: { content_id: content.id, digest: Buffer.from(saltedDigest(salt, text)).toString('hex'), trust }, content }
+    const place = { ownerId: this.#run.owner_id, derivedFrom: [call.content_id], ids, scrub }
+    return { kept: veto ? null : observationContent(observation, place), veto }
   }
 
   /** What became of an effect that was sent and never answered: a person's word, the target's proof, or still nobody knows. */
@@ -377,21 +354,4 @@ function modeOf(layers: readonly GrantLayerRow[]): AdmissionFacts['mode'] {
   if (!layers.some(({ scope }) => scope === 'owner')) return null
   if (layers.some(({ mode }) => mode === 'plan')) return 'plan'
   return layers.every(({ mode }) => mode === 'auto') ? 'auto' : 'default'
-}
-
-/** One spelling for arguments that say the same; what is no JSON object stays as it came and is refused later. */
-function normalized(text: string): string {
-  const parsed = parsedArguments(text.trim() === '' ? '{}' : text)
-  return parsed === null ? text : canonicalJson(parsed)
-}
-
-function parsedArguments(text: string | null): JsonObject | null {
-  if (text === null) return null
-  try {
-    const parsed: unknown = JSON.parse(text)
-    return typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed) ? (parsed as JsonObject) : null
-  } catch {
-    // Not JSON: the model made a mistake, and hears of it.
-    return null
-  }
 }

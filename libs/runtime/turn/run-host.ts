@@ -1,23 +1,20 @@
 import type { Cause } from '#contracts'
-import { ADMISSION_POLICY_VERSION } from '#kernel/admission/admit'
 import { RunDriver } from '#kernel/driver/driver'
 import type { DriverOutcome, Performed, RunEffects } from '#kernel/driver/driver'
 import type { SegmentRow } from '#kernel/ports/event-log'
 import type { RunRow } from '#kernel/ports/run-store'
-import { saltedDigest } from '#kernel/record/chain'
 import type { StreamHead } from '#kernel/record/chain'
-import type { RunAction, RunEvent } from '#kernel/reducer/actions'
+import type { RunAction } from '#kernel/reducer/actions'
 import type { RunCommand } from '#kernel/reducer/commands'
 import { initialState, REDUCER_VERSION } from '#kernel/reducer/state'
-import type { ToolCall } from '#kernel/reducer/state'
-import { acceptResult } from './action-guards.ts'
+import { acceptAnswer } from './accept-answer.ts'
 import { causeOf } from './cause.ts'
 import { DeltaWriter } from './delta-writer.ts'
 import type { Segment } from './delta-writer.ts'
 import { endFromRecord } from './end-from-record.ts'
-import { foldAnswer } from './fold-answer.ts'
-import type { PendingContent, RunPin } from './ports.ts'
-import { shownRun } from './rewrite-request.ts'
+import type { RunPin } from './ports.ts'
+import { RunActing } from './run-acting.ts'
+import type { RunActingDeps } from './run-acting.ts'
 import { RunActions } from './run-actions.ts'
 import type { Inheritance } from './inheritance.ts'
 import type { RunHostDeps, RunResumption } from './run-deps.ts'
@@ -39,7 +36,7 @@ export class RunHost implements RunEffects {
   readonly #resumption: RunResumption | null
   readonly #inheritance: Inheritance | null
   readonly #soFar: RunSoFar
-  readonly #actions: RunActions
+  readonly #acting: RunActing
   readonly #model: RunModel
   readonly #inbox: RunInbox
   readonly #recorder: RunRecorder
@@ -72,7 +69,7 @@ export class RunHost implements RunEffects {
     this.#inheritance = inheritance
     this.#pin = resumption?.pin ?? null
     this.#soFar = new RunSoFar(resumption ?? inheritance)
-    this.#actions = new RunActions({
+    const actions = new RunActions({
       run,
       deps: { ...deps, ...deps.actions },
       profileHash: () => this.#pin?.profileHash ?? '',
@@ -94,6 +91,8 @@ export class RunHost implements RunEffects {
     this.#driver = new RunDriver({ state: resumption?.checkpoint.state ?? initialState(run.candidate_id), effects: this })
     this.#deltas = new DeltaWriter({ ids: deps.ids, scheduler: deps.scheduler, flush: (segments) => this.#handOver(segments) })
     const submit = (command: RunCommand): void => void this.#driver.submit(command)
+    const hold: RunActingDeps['hold'] = (contents) => this.#recorder.hold(contents)
+    this.#acting = new RunActing({ runId: run.id, actions, soFar: this.#soFar, state: () => this.#driver.state, submit, hold })
     this.#inbox = new RunInbox({
       runId: run.id,
       runs: deps.runs,
@@ -107,10 +106,10 @@ export class RunHost implements RunEffects {
       run,
       soFar: this.#soFar,
       deltas: this.#deltas,
-      proposals: this.#actions,
+      proposals: actions,
       state: () => this.#driver.state,
       submit,
-      hold: (contents) => this.#recorder.hold(contents),
+      hold,
       pollCommands: () => this.pollCommands(),
     })
   }
@@ -275,55 +274,31 @@ export class RunHost implements RunEffects {
 
   // ------------------------------------------------------------ acting
 
-  #call(actionId: string): ToolCall {
-    const call = this.#driver.state.calls.find(({ action_id: id }) => id === actionId)
-    if (!call) throw new Error(`run ${this.run.id} proposed no action ${actionId}`)
-    return call
-  }
-
   assessCall(actionId: string): void {
-    this.#background(this.#actions.assess(this.#call(actionId), this.#soFar.trust).then((command) => void this.#driver.submit(command)))
+    this.#background(this.#acting.assess(actionId))
   }
 
-  dispatchEffect({ effect_id: effectId, action_id, constraints }: Extract<RunAction, { type: 'dispatch_effect' }>): void {
-    const contextTrust = this.#soFar.trust
-    this.#background(this.#submitActed(this.#actions.dispatch({ call: this.#call(action_id), effectId, constraints, contextTrust })))
+  dispatchEffect(action: Extract<RunAction, { type: 'dispatch_effect' }>): void {
+    this.#background(this.#acting.dispatch(action))
   }
 
-  reconcileEffect({ effect_id: effectId, action_id }: Extract<RunAction, { type: 'reconcile_effect' }>): void {
-    this.#background(this.#submitActed(this.#actions.reconcile(this.#call(action_id), effectId)))
-  }
-
-  async #submitActed(acted: Promise<{ command: RunCommand; contents: PendingContent[] }>): Promise<void> {
-    const { command, contents } = await acted
-    this.#recorder.hold(contents)
-    this.#soFar.keepTexts(contents)
-    this.#driver.submit(command)
+  reconcileEffect(action: Extract<RunAction, { type: 'reconcile_effect' }>): void {
+    this.#background(this.#acting.reconcile(action))
   }
 
   abortEffect(): void {
-    this.#actions.abort()
+    this.#acting.abort()
   }
 
   async suspend(action: Extract<RunAction, { type: 'suspend' }>, command: RunCommand): Promise<Performed> {
     const { clock, suspender } = this.#deps
-    const asked = action.approval ? action.state.calls.find(({ action_id: id }) => id === action.approval?.action_id) : undefined
-    const question =
-      action.approval && asked && command.tag === 'call_assessed'
-        ? await this.#actions.question(asked, {
-            approvalId: action.approval.approval_id,
-            reason: reasonOf(action.events),
-            policyVersion: ADMISSION_POLICY_VERSION,
-            expiresAt: new Date(command.expires_at),
-          })
-        : null
     const written = await suspender.suspend({
       run: this.run,
       head: this.#recorder.head,
       action,
       cause: causeOf(command),
       contents: this.#recorder.held,
-      question,
+      question: await this.#acting.question(action, command),
       spentWallMs: (this.#resumption?.checkpoint.spent_wall_ms ?? 0) + clock.now().getTime() - this.#began,
     })
     if (!written) return 'fenced'
@@ -337,26 +312,12 @@ export class RunHost implements RunEffects {
     this.#background(this.#accept())
   }
 
-  /** The guards look at the whole answer; what they refuse stays a partial (spec/3). */
   async #accept(): Promise<void> {
-    const { body, layout } = foldAnswer(this.#soFar.segments, this.#soFar.inserts)
-    const veto = await acceptResult(await this.#deps.actions.guards(this.#pin?.bundle ?? null), {
-      run: shownRun(this.run),
-      kind: 'answer',
-      tool: null,
-      trust: this.#soFar.trust,
-      text: layout.parts.map(({ kind, from, to }) => (kind === 'text' ? body.slice(from, to) : '')).join(''),
-    })
-    if (veto) {
-      this.#driver.submit({ tag: 'vetoed', ...veto })
-      return
-    }
-    this.#answerSalt = this.#deps.ids.bytes(32)
-    this.#driver.submit({
-      tag: 'accepted',
-      content_id: this.run.candidate_id ?? this.run.id,
-      digest: Buffer.from(saltedDigest(this.#answerSalt, body)).toString('hex'),
-    })
+    const { actions, ids } = this.#deps
+    const guards = await actions.guards(this.#pin?.bundle ?? null)
+    const { command, salt } = await acceptAnswer({ run: this.run, soFar: this.#soFar, guards, ids })
+    this.#answerSalt = salt
+    this.#driver.submit(command)
   }
 
   async seal(action: Extract<RunAction, { type: 'seal' }>, command: RunCommand): Promise<Performed> {
@@ -375,10 +336,4 @@ export class RunHost implements RunEffects {
     this.#publisher.publish(sealed)
     return 'done'
   }
-}
-
-/** Why the owner is asked, as the verdict says. */
-function reasonOf(events: readonly RunEvent[]): string {
-  for (const event of events) if (event.type === 'policy.decided') return event.payload.reason ?? 'class_asks'
-  return 'class_asks'
 }
