@@ -1,6 +1,17 @@
 /** Plugins that listen: they rewrite requests, tighten verdicts and say no; what they did is on record and rebuilds (spec/2 K5, spec/3). */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import type { ApprovalView, BundlePlugin, BundleView, EventPayload, EventRecord, Explanation, RequestPatch, RunView } from '#contracts'
+import type {
+  ApprovalView,
+  BundlePlugin,
+  BundleView,
+  EventPayload,
+  EventRecord,
+  EvidencePackage,
+  Explanation,
+  RequestPatch,
+  RunView,
+  TaskView,
+} from '#contracts'
 import { payloadSchema, RequestPatch as RequestPatchSchema } from '#contracts'
 import type { GuardNode, NodeValue } from '#runtime/bus/nodes'
 import type { Listener, Plugin } from '#runtime/bus/plugin'
@@ -237,6 +248,30 @@ describe('a request that listeners rewrite', () => {
 
     says.first['llm.pre_request'] = () => ({ veto: 'no_jobs' })
     await expect(maintenance.ask(asked)).rejects.toThrow(MaintenanceFailedError)
+  })
+})
+
+describe('delegated work', () => {
+  it('is rewritten too, and rebuilt', async () => {
+    says.second['llm.pre_request'] = rewriting(({ messages }) => [
+      { op: 'replace', at: messages.findIndex(({ text }) => text === 'Find the door.'), role: 'user', text: 'Find the third door.' },
+    ])
+    const tree = await treeWithTools(world.system, ['look.up'])
+    world.upstream.script(answer('{"door":"third"}'))
+    const task = await call<TaskView>(world.system, 'POST', '/v1/tasks', {
+      character_id: tree.character_ids[0],
+      instruction: 'Find the door.',
+      acceptance: { contract_version: 1, checks: [{ id: 'shape', kind: 'schema', schema: { type: 'object', required: ['door'] } }] },
+      budget: {},
+    })
+    await call(world.system, 'POST', `/v1/tasks/${task.task_id}/attempts`, { runtimes: ['builtin'] })
+    const path = `/v1/tasks/${task.task_id}`
+    await eventually(async () => (await call<TaskView>(world.system, 'GET', path)).status === 'verified', 'a verified task')
+    expect(sent().messages).toContainEqual({ role: 'user', content: 'Find the third door.' })
+    const { attempts } = await call<EvidencePackage>(world.system, 'GET', `${path}/evidence`)
+    const runId = attempts[0]?.attempt_id ?? ''
+    expect(ofType(await recordsOf(runId), 'rewrite')).toMatchObject([{ plugin: 'test/second' }])
+    expect((await explain(runId)).rebuilt).toBe('identical')
   })
 })
 
