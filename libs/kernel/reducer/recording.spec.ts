@@ -127,6 +127,13 @@ function freeze<T>(value: T): T {
   return value
 }
 
+const { projection, content_digests } = projected() as Extract<RunCommand, { tag: 'context_projected' }>
+const keptBack: RunCommand = {
+  tag: 'context_vetoed',
+  projection,
+  content_digests,
+  veto: { plugin: 'test/no', reason: 'not_this' },
+}
 const anyCommand = fc.constantFrom<RunCommand>(
   started(),
   projected(),
@@ -141,6 +148,8 @@ const anyCommand = fc.constantFrom<RunCommand>(
   steer(2),
   accepted,
   vetoed,
+  keptBack,
+  { ...settled(1), veto: { plugin: 'test/no', reason: 'not_this' } } as RunCommand,
   cancel,
   drain,
   { tag: 'resume', fence: 2 },
@@ -206,9 +215,7 @@ describe('what the loop records', () => {
   })
 
   it('ends a run whose request a listener keeps back: nothing is sent, and the record says who and what', () => {
-    const { projection, content_digests } = projected() as Extract<RunCommand, { tag: 'context_projected' }>
-    const kept: RunCommand = { tag: 'context_vetoed', projection, content_digests, veto: { plugin: 'test/no', reason: 'not_this' } }
-    const played = play([started(), kept])
+    const played = play([started(), keptBack])
     expect(played.events.slice(2)).toMatchObject([
       { type: 'context.projected' },
       { type: 'veto', payload: { plugin: 'test/no', node: 'llm.pre_request', reason: 'not_this' } },
@@ -217,7 +224,7 @@ describe('what the loop records', () => {
     expect(asksTheModel(played)).toBe(false)
     expect(reduce(played.state, projected()).actions).toEqual([])
     // Late: the request went out already.
-    expect(reduce(play([started(), projected()]).state, kept).actions).toEqual([])
+    expect(reduce(play([started(), projected()]).state, keptBack).actions).toEqual([])
   })
 
   it('drains under its own name, and cancels under its own', () => {
