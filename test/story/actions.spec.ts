@@ -1,12 +1,11 @@
 /** A character acts: what it proposes is judged, asked about, done once, and seen by it (K1, K2, K3; cases E1–E4, E19, E21, E22). */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import type { ApprovalView, EventPayload, GrantView, RunStreamEvent, RunView, SetGrant } from '#contracts'
-import { DONE, deltaChunk, finishChunk, textChunk, usageChunk } from '../support/fake-upstream.ts'
-import type { FakeResponse } from '../support/fake-upstream.ts'
+import type { ApprovalView, EventPayload, RunStreamEvent, RunView, SetGrant } from '#contracts'
 import { fakeContract, fakeTools, happens, seen } from '../support/fake-target.ts'
 import type { FakeTool } from '../support/fake-target.ts'
 import { expectReplays } from '../support/replays.ts'
 import { answer, ask, askAndHear, call, eventually, follow, newTree, node, runEnded } from '../support/story.ts'
+import { calling, grant, treeWithTools } from '../support/tool-calls.ts'
 import { cancel, startWorld } from '../support/world.ts'
 import type { World } from '../support/world.ts'
 
@@ -33,31 +32,8 @@ function tool(name: string): FakeTool {
   return found
 }
 
-/** What the provider sends when the model calls tools. */
-function calling(calls: readonly { name: string; arguments: string; id?: string }[], said = '', finish = 'tool_calls'): FakeResponse {
-  const chunks = calls.map(({ name, arguments: text, id = 'call_1' }, index) =>
-    deltaChunk({ tool_calls: [{ index, id, type: 'function', function: { name, arguments: text } }] }),
-  )
-  return {
-    headers: { 'content-type': 'text/event-stream' },
-    steps: [...(said === '' ? [] : [textChunk(said)]), ...chunks, finishChunk(finish), usageChunk(40, 8), DONE],
-  }
-}
-
-const everyClass: SetGrant['classes'] = ['read_only', 'reversible_local', 'code_executing', 'trust_mutating', 'irreversible_external']
-
-async function grant(path: string, changes: Partial<SetGrant> = {}): Promise<GrantView> {
-  const { version } = await call<GrantView>(world.system, 'GET', path)
-  return call<GrantView>(world.system, 'PUT', path, { mode: 'default', classes: everyClass, tools: null, exact: null, version, ...changes })
-}
-
 /** A tree whose character was given all the fake tools. */
-async function ableTree(changes: Partial<SetGrant> = {}) {
-  const tree = await newTree(world.system)
-  await grant('/v1/grant')
-  await grant(`/v1/characters/${tree.character_ids[0]}/grant`, { tools: [...tools.tools.keys()], ...changes })
-  return tree
-}
+const ableTree = (changes: Partial<SetGrant> = {}) => treeWithTools(world.system, [...tools.tools.keys()], changes)
 
 async function decided(runId: string): Promise<EventPayload<'policy.decided'>[]> {
   const events = await world.system.system.log.read(`run:${runId}`, { types: ['policy.decided'] })
@@ -224,13 +200,34 @@ describe('sending', () => {
     expect(tool('mail.send').happened).toHaveLength(before)
   })
 
+  it('does not happen after an admin’s no, which is told as the admin’s; a yes is the owner’s alone (decision 35)', async () => {
+    const tree = await ableTree()
+    world.upstream.script(calling([{ name: 'mail_send', arguments: '{"text":"private"}' }]), answer('Somebody said no.'))
+    const before = tool('mail.send').happened.length
+    const accepted = await ask(world.system, tree.id, 'Send it.')
+    const asked = await suspended(accepted.run_id)
+    const { items } = await call<{ items: ApprovalView[] }>(world.system, 'GET', '/v1/admin/approvals?state=pending')
+    expect(items).toMatchObject([{ id: asked.id, tool: 'mail.send', arguments: null }])
+    const path = `/v1/admin/approvals/${asked.id}/refusal`
+    const owners = await world.system.tokenWith(['read', 'write', 'approve'])
+    expect((await world.system.call('POST', path, { token: owners })).status).toBe(403)
+    for (const _ of ['once', 'twice']) expect(await call(world.system, 'POST', path)).toMatchObject({ state: 'refused', arguments: null })
+    expect(executed(await follow(world.system, accepted.run_id))).toEqual([
+      { tool: 'mail.send', status: 'denied', reason: 'approval_refused' },
+    ])
+    expect(tool('mail.send').happened.length).toBe(before)
+    const [told] = (await world.system.system.log.read(`confirmation:${world.system.ownerId}`, { types: ['approval.decided'] })).slice(-1)
+    expect(told?.record).toMatchObject({ actor: 'admin', payload: { approval_id: asked.id, decision: 'refused' } })
+    expect((await world.system.call('POST', '/v1/admin/approvals/01935f00-0000-7000-8000-000000000001/refusal')).status).toBe(404)
+  })
+
   it('does not happen when the permission went in between (case E3)', async () => {
     const tree = await ableTree()
     const before = tool('mail.send').happened.length
     world.upstream.script(calling(sends), answer('I may not.'))
     const accepted = await ask(world.system, tree.id, 'Write to her.')
     const approval = await suspended(accepted.run_id)
-    await grant(`/v1/characters/${tree.character_ids[0]}/grant`, { tools: ['look.up'] })
+    await grant(world.system, `/v1/characters/${tree.character_ids[0]}/grant`, { tools: ['look.up'] })
     await decide(approval, 'approve')
     const events = await follow(world.system, accepted.run_id)
     expect(executed(events)).toEqual([{ tool: 'mail.send', status: 'denied', reason: 'not_granted' }])

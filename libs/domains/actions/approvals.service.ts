@@ -30,7 +30,7 @@ export class ApprovalsService {
   }
 
   async list(
-    ownerId: string,
+    ownerId: string | null,
     query: { state?: ApprovalState | undefined; before: { createdAt: Date; id: string } | null; limit: number },
   ): Promise<{ items: ApprovalView[]; next_cursor: string | null }> {
     const rows = await this.#deps.approvals.list(ownerId, { state: query.state ?? null, before: query.before, limit: query.limit + 1 })
@@ -40,6 +40,12 @@ export class ApprovalsService {
       items: await this.#views(page),
       next_cursor: rows.length > query.limit && last ? `${last.created_at.toISOString()}_${last.id}` : null,
     }
+  }
+
+  /** Everybody's questions, for an admin, who is not shown what their arguments say. */
+  async listAll(query: Parameters<ApprovalsService['list']>[1]): ReturnType<ApprovalsService['list']> {
+    const { items, next_cursor } = await this.list(null, query)
+    return { items: items.map(withoutArguments), next_cursor }
   }
 
   /** Throws not_found. */
@@ -74,10 +80,29 @@ export class ApprovalsService {
       if (row.state !== 'pending' || row.expires_at <= clock.now()) {
         throw new LingtaiError('wrong_state', 'The question is settled or its time is over.')
       }
-      await this.#settle(row, to, ownerId)
+      await this.#settle(row, to, { by: ownerId, actor: 'owner' })
       await this.#goOn(run)
     })
     return this.get(ownerId, approvalId)
+  }
+
+  /** An admin says no in the owner's stead; a yes is the owner's alone (decision 35). Twice is once. Throws not_found, wrong_state, run_ended. */
+  async refuse(adminId: string, approvalId: string): Promise<ApprovalView> {
+    const { unitOfWork, approvals, runs } = this.#deps
+    const ownerId = await approvals.ownerOf(approvalId)
+    if (ownerId === null) throw new LingtaiError('not_found')
+    await unitOfWork.run(async () => {
+      const { run_id: runId } = (await approvals.find(ownerId, approvalId)) ?? {}
+      const run = runId === undefined ? null : await runs.lock(ownerId, runId)
+      const row = await approvals.lock(ownerId, approvalId)
+      if (!row || !run) throw new LingtaiError('not_found')
+      if (row.state === 'refused') return
+      if (run.ended_at !== null) throw new LingtaiError('run_ended', undefined, { data: { reason: run.reason } })
+      if (row.state !== 'pending') throw new LingtaiError('wrong_state', 'The question is settled.')
+      await this.#settle(row, 'refused', { by: adminId, actor: 'admin' })
+      await this.#goOn(run)
+    })
+    return withoutArguments(await this.get(ownerId, approvalId))
   }
 
   /** Silence counts as a no: questions whose time is over are closed and their runs go on. Answers how many. */
@@ -89,14 +114,18 @@ export class ApprovalsService {
         const run = await runs.lock(ownerId, runId)
         const row = await approvals.lock(ownerId, id)
         if (!run || row?.state !== 'pending' || row.expires_at > clock.now()) return
-        await this.#settle(row, 'expired', null)
+        await this.#settle(row, 'expired', { by: null, actor: 'clock' })
         if (run.ended_at === null) await this.#goOn(run)
       })
     }
     return due.length
   }
 
-  async #settle(row: ApprovalRow, to: EventPayload<'approval.decided'>['decision'], by: string | null): Promise<void> {
+  async #settle(
+    row: ApprovalRow,
+    to: EventPayload<'approval.decided'>['decision'],
+    { by, actor }: { by: string | null; actor: 'owner' | 'admin' | 'clock' },
+  ): Promise<void> {
     const { approvals, log, clock } = this.#deps
     const at = clock.now()
     if (!(await approvals.move(row.id, { from: 'pending', to, by, at }))) throw new LingtaiError('wrong_state')
@@ -109,7 +138,7 @@ export class ApprovalsService {
           payload: { approval_id: row.id, run_id: row.run_id, action_id: row.action_id, decision: to, by },
           character_id: row.character_id,
           run_id: row.run_id,
-          actor: by === null ? 'clock' : 'owner',
+          actor,
           at: at.toISOString(),
           cause: { tag: 'decide' },
         },
@@ -142,4 +171,8 @@ export class ApprovalsService {
       created_at: row.created_at.toISOString(),
     }))
   }
+}
+
+function withoutArguments(view: ApprovalView): ApprovalView {
+  return { ...view, arguments: null }
 }

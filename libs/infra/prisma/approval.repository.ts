@@ -55,13 +55,18 @@ export class ApprovalRepository implements ApprovalStore {
     return row ?? null
   }
 
+  async ownerOf(approvalId: string): Promise<string | null> {
+    const [row] = await this.#database.query<{ owner_id: string }>('SELECT owner_id FROM approvals WHERE id = $1::uuid', [approvalId])
+    return row?.owner_id ?? null
+  }
+
   async list(
-    ownerId: string,
+    ownerId: string | null,
     options: { state: ApprovalState | null; before: { createdAt: Date; id: string } | null; limit: number },
   ): Promise<ApprovalRow[]> {
     return this.#database.query<ApprovalRow>(
       `SELECT ${columns} FROM approvals
-       WHERE owner_id = $1::uuid AND ($2::text IS NULL OR state = $2)
+       WHERE ($1::uuid IS NULL OR owner_id = $1::uuid) AND ($2::text IS NULL OR state = $2)
          AND ($3::timestamptz IS NULL OR (date_trunc('milliseconds', created_at), id) < ($3::timestamptz, $4::uuid))
        ORDER BY date_trunc('milliseconds', created_at) DESC, id DESC LIMIT $5`,
       [ownerId, options.state, options.before?.createdAt ?? null, options.before?.id ?? null, options.limit],

@@ -33,9 +33,12 @@ export interface ApprovalStore {
   find(ownerId: string, approvalId: string): Promise<ApprovalRow | null>
   /** With the row locked, inside a unit of work. */
   lock(ownerId: string, approvalId: string): Promise<ApprovalRow | null>
+  /** Whose question it is, for an admin. */
+  ownerOf(approvalId: string): Promise<string | null>
   ofAction(runId: string, actionId: string): Promise<ApprovalRow | null>
+  /** Newest first; without an owner: everybody's, for an admin. */
   list(
-    ownerId: string,
+    ownerId: string | null,
     options: { state: ApprovalState | null; before: { createdAt: Date; id: string } | null; limit: number },
   ): Promise<ApprovalRow[]>
   /** One conditional write; false where the question is no longer in `from`. */
