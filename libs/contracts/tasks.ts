@@ -17,7 +17,7 @@ export type TaskRisk = z.infer<typeof TaskRisk>
 export const Classification = z.enum(['public', 'internal', 'confidential'])
 export type Classification = z.infer<typeof Classification>
 
-/** `until_done`: what it made may be erased once the task is over; `keep`: stays like everything else. */
+/** `until_done`: its texts, and what was made of them, are erased once the task is over; `keep`: they stay like everything else. */
 export const Retention = z.enum(['keep', 'until_done'])
 export type Retention = z.infer<typeof Retention>
 

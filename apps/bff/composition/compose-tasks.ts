@@ -7,6 +7,7 @@ import { CompletionService } from '#domains/tasks/completion.service'
 import { DelegationService } from '#domains/tasks/delegation.service'
 import type { TaskDeps, TaskPolicy } from '#domains/tasks/deps'
 import { EvidencePackages } from '#domains/tasks/evidence-packages'
+import { TaskRetention } from '#domains/tasks/task-retention'
 import { TaskService } from '#domains/tasks/task.service'
 import { Verifiers } from '#domains/tasks/verifiers'
 import { CharacterRepository } from '#infra/prisma/character.repository'
@@ -26,6 +27,7 @@ export type Tasks = {
   keeper: AttemptKeeper
   sweeper: AttemptSweeper
   delegations: DelegationService
+  retention: TaskRetention
   store: TaskRepository
 }
 
@@ -97,8 +99,9 @@ export async function composeTasks(
     },
   })
   const completion = new CompletionService({ deps, keeper, verifiers, evidence })
+  const retention = new TaskRetention(deps)
   const looped = runtimes.connect({ keeper, completion })
-  const swept = new AttemptSweeper({ deps, keeper, looped })
+  const swept = new AttemptSweeper({ deps, keeper, looped, retention })
   sweeper = swept
   conversation.onRequeued((run) => {
     if (run.kind === 'delegated') swept.wake(run.id)
@@ -122,5 +125,5 @@ export async function composeTasks(
     evidence,
     hasCharacter: async (ownerId, characterId) => (await characters.find(ownerId, characterId)) !== null,
   })
-  return { tasks, keeper, sweeper: swept, delegations, store }
+  return { tasks, keeper, sweeper: swept, delegations, retention, store }
 }

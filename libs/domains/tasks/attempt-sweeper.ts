@@ -1,6 +1,7 @@
 import type { AttemptRow } from '#kernel/ports/task-store'
 import type { AttemptKeeper } from './attempt-keeper.ts'
 import type { TaskDeps } from './deps.ts'
+import type { TaskRetention } from './task-retention.ts'
 
 /** Looks for attempts that nobody woke. Milliseconds. */
 const SWEEP_MS = 2_000
@@ -21,6 +22,7 @@ export class AttemptSweeper {
   readonly #deps: Pick<TaskDeps, 'store' | 'scheduler' | 'process' | 'report'>
   readonly #keeper: AttemptKeeper
   readonly #looped: LoopedRuntimes
+  readonly #retention: TaskRetention
   readonly #underWay = new Map<string, Promise<void>>()
   #cancelTimer: () => void = () => undefined
   #stopped = true
@@ -30,10 +32,12 @@ export class AttemptSweeper {
     deps: Pick<TaskDeps, 'store' | 'scheduler' | 'process' | 'report'>
     keeper: AttemptKeeper
     looped: LoopedRuntimes
+    retention: TaskRetention
   }) {
     this.#deps = parts.deps
     this.#keeper = parts.keeper
     this.#looped = parts.looped
+    this.#retention = parts.retention
   }
 
   async start(): Promise<void> {
@@ -66,6 +70,7 @@ export class AttemptSweeper {
     for (const attempt of await store.strandedAttempts(process, ROWS)) this.take(attempt)
     for (const task of await store.orphaned(ROWS))
       this.#begin(task.id, () => this.#keeper.cancel(task.owner_id, task.id, 'parent_cancelled'))
+    for (const { id } of await this.#retention.due(ROWS)) this.#begin(id, () => this.#retention.forget(id))
     for (const task of await store.cancelling(ROWS)) this.#begin(task.id, () => this.#keeper.continueCancel(task.id))
   }
 

@@ -18,162 +18,21 @@ import type {
 import type { Database } from './database.ts'
 import { LEASE_SECONDS } from './event-log.repository.ts'
 import type { SqlParameter } from './sql.ts'
+import {
+  actionColumns,
+  artifactColumns,
+  attemptColumns,
+  changingActionColumns,
+  changingTaskColumns,
+  checkpointColumns,
+  decisionColumns,
+  evidenceColumns,
+  observationColumns,
+  taskColumns,
+  verificationColumns,
+} from './task-columns.ts'
+import type { Columns } from './task-columns.ts'
 import { RowCountError } from './tree.repository.ts'
-
-/** Column names with their SQL types, for inserts that read like the rows they write. */
-type Columns = Readonly<Record<string, string>>
-
-const taskColumns: Columns = {
-  id: 'uuid',
-  owner_id: 'uuid',
-  character_id: 'uuid',
-  contract_version: 'int',
-  requested_by: 'uuid',
-  commit_authority: 'uuid',
-  parent_run_id: 'uuid',
-  parent_action_id: 'uuid',
-  depth: 'int',
-  grant_tree_id: 'uuid',
-  instruction_content_id: 'uuid',
-  acceptance_content_id: 'uuid',
-  input_refs: 'uuid[]',
-  trust: 'text',
-  risk: 'text',
-  needs: 'jsonb',
-  tools: 'text[]',
-  classification: 'text',
-  retention: 'text',
-  max_cost_micros: 'bigint',
-  max_actions: 'int',
-  max_repairs: 'int',
-  created_at: 'timestamptz',
-}
-const changingTaskColumns: Columns = {
-  status: 'text',
-  spent_micros: 'bigint',
-  reserved_micros: 'bigint',
-  used_actions: 'int',
-  repairs: 'int',
-  cancel_requested_at: 'timestamptz',
-  ended_at: 'timestamptz',
-}
-const attemptColumns: Columns = {
-  id: 'uuid',
-  owner_id: 'uuid',
-  task_id: 'uuid',
-  ordinal: 'int',
-  runtime: 'text',
-  runtime_version: 'text',
-  harness_profile: 'text',
-  workspace_ref: 'text',
-  policy_profile: 'text',
-  diagnostics_content_id: 'uuid',
-  reserved_micros: 'bigint',
-  started_at: 'timestamptz',
-}
-const actionColumns: Columns = {
-  id: 'uuid',
-  owner_id: 'uuid',
-  task_id: 'uuid',
-  attempt_id: 'uuid',
-  ordinal: 'int',
-  actor: 'text',
-  tool: 'text',
-  resource: 'text',
-  idempotency_key: 'text',
-  arguments_content_id: 'uuid',
-  arguments_hash: 'text',
-  cost_micros: 'bigint',
-  trust: 'text',
-  independent: 'boolean',
-  created_at: 'timestamptz',
-}
-const changingActionColumns: Columns = {
-  state: 'text',
-  reason: 'text',
-  side_effect_class: 'text',
-  effect_id: 'uuid',
-  approval_id: 'uuid',
-  reserved_micros: 'bigint',
-  charged_micros: 'bigint',
-  settled_at: 'timestamptz',
-}
-const decisionColumns: Columns = {
-  id: 'uuid',
-  owner_id: 'uuid',
-  action_id: 'uuid',
-  decision: 'text',
-  constraints: 'text[]',
-  policy_version: 'int',
-  reason_code: 'text',
-  approval_request_id: 'uuid',
-  facts: 'jsonb',
-  at: 'timestamptz',
-}
-const observationColumns: Columns = {
-  id: 'uuid',
-  owner_id: 'uuid',
-  action_id: 'uuid',
-  status: 'text',
-  content_id: 'uuid',
-  artifact_refs: 'uuid[]',
-  diagnostics: 'text',
-  environment_revision: 'text',
-  trust: 'text',
-  at: 'timestamptz',
-}
-const artifactColumns: Columns = {
-  id: 'uuid',
-  owner_id: 'uuid',
-  task_id: 'uuid',
-  attempt_id: 'uuid',
-  candidate_id: 'uuid',
-  ordinal: 'int',
-  content_id: 'uuid',
-  hash: 'text',
-  media_type: 'text',
-  producer: 'text',
-  classification: 'text',
-  retention_policy: 'text',
-  input_refs: 'uuid[]',
-  trust: 'text',
-  created_at: 'timestamptz',
-}
-const checkpointColumns: Columns = {
-  id: 'uuid',
-  owner_id: 'uuid',
-  attempt_id: 'uuid',
-  state_version: 'int',
-  event_offset: 'bigint',
-  workspace_ref: 'text',
-  pending_effect_ids: 'uuid[]',
-  context_projection_ref: 'uuid',
-  state: 'jsonb',
-  at: 'timestamptz',
-}
-const verificationColumns: Columns = {
-  id: 'uuid',
-  owner_id: 'uuid',
-  task_id: 'uuid',
-  attempt_id: 'uuid',
-  candidate_id: 'uuid',
-  contract_version: 'int',
-  verifier_version: 'int',
-  checks: 'jsonb',
-  status: 'text',
-  evidence_refs: 'uuid[]',
-  environment_ref: 'text',
-  at: 'timestamptz',
-}
-const evidenceColumns: Columns = {
-  task_id: 'uuid',
-  owner_id: 'uuid',
-  verification_id: 'uuid',
-  committed_by: 'uuid',
-  content_id: 'uuid',
-  digest: 'text',
-  at: 'timestamptz',
-}
 
 const listOf = (...groups: readonly Columns[]): string => groups.flatMap((columns) => Object.keys(columns)).join(', ')
 const tasks = `SELECT ${listOf(taskColumns, changingTaskColumns)} FROM tasks`
@@ -480,6 +339,34 @@ export class TaskRepository implements TaskStore {
        ORDER BY k.created_at LIMIT $1`,
       [limit],
     )
+  }
+
+  forgettable(limit: number): Promise<TaskRow[]> {
+    return this.#database.query<TaskRow>(
+      `${tasks} k WHERE k.retention = 'until_done' AND k.ended_at IS NOT NULL
+         AND EXISTS (SELECT 1 FROM contents c WHERE c.erased_at IS NULL
+                       AND (c.id = k.instruction_content_id OR c.id IN (SELECT a.content_id FROM artifacts a WHERE a.task_id = k.id)))
+         AND NOT EXISTS (SELECT 1 FROM tasks h JOIN task_attempts t ON t.id = h.parent_run_id WHERE t.task_id = k.id AND h.ended_at IS NULL)
+       ORDER BY k.ended_at LIMIT $1`,
+      [limit],
+    )
+  }
+
+  async contentIds(taskId: string): Promise<string[]> {
+    const rows = await this.#database.query<{ id: string }>(
+      `WITH runs_of AS (SELECT t.id, r.candidate_id FROM task_attempts t JOIN runs r ON r.id = t.id WHERE t.task_id = $1::uuid),
+       held AS (
+         SELECT unnest(ARRAY[instruction_content_id, acceptance_content_id] || input_refs) AS id FROM tasks WHERE id = $1::uuid
+         UNION SELECT diagnostics_content_id FROM task_attempts WHERE task_id = $1::uuid
+         UNION SELECT arguments_content_id FROM task_actions WHERE task_id = $1::uuid
+         UNION SELECT o.content_id FROM observations o JOIN task_actions a ON a.id = o.action_id WHERE a.task_id = $1::uuid
+         UNION SELECT content_id FROM artifacts WHERE task_id = $1::uuid
+         UNION SELECT unnest(ARRAY[e.arguments_content_id, e.outcome_content_id]) FROM effects e JOIN runs_of r ON r.id = e.run_id
+         UNION SELECT candidate_id FROM runs_of)
+       SELECT c.id FROM contents c JOIN held USING (id) ORDER BY c.id`,
+      [taskId],
+    )
+    return rows.map(({ id }) => id)
   }
 
   cancelling(limit: number): Promise<TaskRow[]> {

@@ -260,6 +260,10 @@ export interface TaskStore {
   givenActions(taskId: string): Promise<number>
   /** Handed-on work that is not over, while whoever it is for was cancelled, killed or deleted. */
   orphaned(limit: number): Promise<TaskRow[]>
+  /** Tasks that are over, were to be kept until then and still hold a text, with nothing under way that they handed on; oldest first. */
+  forgettable(limit: number): Promise<TaskRow[]>
+  /** Everything that a task's rows, its attempts' effects and their results are stored as; its evidence holds digests and is none of it. */
+  contentIds(taskId: string): Promise<string[]>
   /** Tasks that are being cancelled. */
   cancelling(limit: number): Promise<TaskRow[]>
 }
