@@ -1,6 +1,6 @@
 /** What a character handed on, when its parent, its task or the character itself is over. */
 import { beforeAll, describe, expect, it } from 'vitest'
-import type { TaskView } from '#contracts'
+import type { RunView, TaskView } from '#contracts'
 import { delegating, delegationStory, found, handsOn, held } from '../support/delegation-world.ts'
 import type { DelegationWorld } from '../support/delegation-world.ts'
 import { createGate } from '../support/fake-upstream.ts'
@@ -58,6 +58,8 @@ describe('a parent that is cancelled', () => {
     const child = await world.onlyChild(accepted.run_id)
     await world.reaches(child.task_id, 'verified')
     const grandchild = await world.onlyChild(await world.runOf(child.task_id))
+    const asleep = `/v1/runs/${await world.runOf(grandchild.task_id)}`
+    await eventually(async () => (await call<RunView>(system, 'GET', asleep)).state === 'running', 'it is at work')
     await call(system, 'POST', `/v1/tasks/${child.task_id}/cancel`)
     const ended = [await world.reaches(child.task_id, 'cancelled'), await world.read(grandchild.task_id)].map(
       ({ ended_at: at }) => at ?? '',
@@ -129,7 +131,28 @@ describe('a task that is kept until it is done', () => {
     expect(after.candidate.map(({ hash }) => hash)).toEqual(before.candidate.map(({ hash }) => hash))
     expect(after.proof.every(({ whole }) => whole)).toBe(true)
     expect((await world.read(child.task_id)).instruction).toBeNull()
-    expect(await retention.due(100)).toEqual([])
+    // What it handed on was to be kept no longer than that either.
+    await eventually(async () => (await retention.due(100)).length === 0, 'nothing is left to be forgotten')
+  })
+
+  it('is kept until then, however far it is', async () => {
+    const task = await call<TaskView>(system, 'POST', '/v1/tasks', {
+      character_id: world.characterId,
+      instruction: 'Find the door.',
+      acceptance: { contract_version: 1, checks: [{ id: 'shape', kind: 'schema', schema: { type: 'object' } }] },
+      budget: {},
+      retention: 'until_done',
+    })
+    const id = task.task_id
+    const { retention } = system.system.tasks
+    await call(system, 'POST', `/v1/tasks/${id}/attempts`, {})
+    await retention.forget(id)
+    await call(system, 'POST', `/v1/tasks/${id}/complete`, { artifacts: [{ media_type: 'application/json', text: '{}' }] })
+    await retention.forget(id)
+    expect(await world.read(id)).toMatchObject({ status: 'verified', instruction: 'Find the door.' })
+    await call(system, 'POST', `/v1/tasks/${id}/cancel`)
+    await retention.forget(id)
+    expect(await world.read(id)).toMatchObject({ status: 'cancelled', instruction: null })
   })
 
   it('is kept where nothing else was said', async () => {

@@ -21,6 +21,8 @@ export type RecordParts = {
   archive: Archive
   evidence: EvidenceService
   ledger: HomeErasureLedger
+  /** The instance's own hand. */
+  signer: AnchorSigner
   /** Brings this home's files outside the database in step with it: anchors and the ledger of erasures. */
   keepFiles(options?: { trustsAll?: boolean }): Promise<void>
 }
@@ -60,6 +62,7 @@ export function composeRecord(foundation: Foundation): RecordParts {
     anchors,
     verify,
     ledger,
+    signer,
     keepFiles,
     evidence: new EvidenceService({
       log,

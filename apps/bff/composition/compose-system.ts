@@ -110,6 +110,7 @@ export async function composeSystem({
       bundles: governance.bundles,
       policy: overrides.policy,
       handOnTo: tools.handOnTo,
+      signer: record.signer,
     })
     const idempotency = new Idempotency({ unit: database, store: new IdempotencyRepository(database), clock, ids })
     lifecycle.addWork(

@@ -1,4 +1,5 @@
 import { admit } from '#kernel/admission/admit'
+import type { AnchorSigner } from '#kernel/record/anchor'
 import { encodeDecision } from '#kernel/tasks/policy-decision'
 import { ActionPlane } from '#domains/tasks/action-plane'
 import { AttemptKeeper } from '#domains/tasks/attempt-keeper'
@@ -47,6 +48,7 @@ export async function composeTasks(
     bundles: Pick<Bundles, 'active'>
     policy?: TaskPolicy | undefined
     handOnTo: Tools['handOnTo']
+    signer: AnchorSigner
   },
 ): Promise<Tasks> {
   const { conversation, memory, model, bundles, policy = admissionPolicy } = parts
@@ -85,7 +87,7 @@ export async function composeTasks(
   const keeper = new AttemptKeeper({ deps, plane, runtimes: runtimes.adapters, schedule: runtimes.schedule })
   const delegations = new DelegationService(deps, keeper)
   parts.handOnTo(delegations)
-  const evidence = new EvidencePackages(deps)
+  const evidence = new EvidencePackages({ ...deps, signer: parts.signer })
   const verifiers = new Verifiers({
     deps,
     plane,

@@ -128,7 +128,10 @@ export const RuntimeList = z
   .object({ items: z.array(z.object({ runtime: TaskRuntime, version: Slug, available: z.boolean(), capabilities: CapabilitySet })) })
   .meta({ id: 'RuntimeList' })
 
-/** Everything that shows how a task's result came about (`003…` §1). */
+/**
+ * Everything that shows how a task's result came about (`003…` §1). The signature is by the instance's key, over the canonical JSON (RFC 8785)
+ * of everything else but the key.
+ */
 export const EvidencePackage = z
   .object({
     lingtai_task_evidence: z.literal(1),
@@ -182,6 +185,8 @@ export const EvidencePackage = z
         whole: z.boolean(),
       }),
     ),
+    public_key: z.base64(),
+    signature: z.base64(),
   })
   .meta({ id: 'EvidencePackage' })
 export type EvidencePackage = z.infer<typeof EvidencePackage>

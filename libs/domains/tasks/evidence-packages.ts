@@ -3,6 +3,8 @@ import type { EvidencePackage } from '#contracts'
 import type { StoredEvent } from '#kernel/ports/event-log'
 import type { StoredContent } from '#kernel/ports/content-store'
 import type { TaskRow } from '#kernel/ports/task-store'
+import type { AnchorSigner } from '#kernel/record/anchor'
+import { canonicalJson } from '#kernel/record/canonical-json'
 import { chainHash, GENESIS_HASH } from '#kernel/record/chain'
 import type { TaskDeps } from './deps.ts'
 import { taskStream } from './task-stream.ts'
@@ -19,11 +21,13 @@ import {
 
 const PAGE = 1_000
 
+export type EvidenceDeps = Pick<TaskDeps, 'store' | 'contents' | 'log'> & { signer: AnchorSigner }
+
 /** How a task's result came about, from its rows and its streams (`003…` §1). */
 export class EvidencePackages {
-  readonly #deps: Pick<TaskDeps, 'store' | 'contents' | 'log'>
+  readonly #deps: EvidenceDeps
 
-  constructor(deps: Pick<TaskDeps, 'store' | 'contents' | 'log'>) {
+  constructor(deps: EvidenceDeps) {
     this.#deps = deps
   }
 
@@ -55,7 +59,7 @@ export class EvidencePackages {
     const stored = await this.#deps.contents.get([...ids, task.acceptance_content_id, ...seen])
     const shown = texts ? stored : new Map<string, StoredContent>()
     const verification = verifications.at(-1) ?? null
-    return {
+    return this.#signed({
       lingtai_task_evidence: 1,
       task: taskView(task, shown),
       attempts: attempts.map(attemptView),
@@ -103,7 +107,13 @@ export class EvidencePackages {
         attempt_ids: attempts.map(({ id }) => id),
       },
       proof: [await this.#proof(taskStream(task.id)), ...(await Promise.all(attempts.map(({ id }) => this.#proof(`run:${id}`))))],
-    }
+    })
+  }
+
+  /** By the instance's key, as the evidence of a run is: whoever has the key can tell who said this. */
+  #signed(unsigned: Omit<EvidencePackage, 'public_key' | 'signature'>): EvidencePackage {
+    const { signer } = this.#deps
+    return { ...unsigned, public_key: signer.publicKey, signature: signer.sign(canonicalJson(unsigned)) }
   }
 
   async #proof(stream: string): Promise<EvidencePackage['proof'][number]> {
