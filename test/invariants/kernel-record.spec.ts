@@ -144,7 +144,7 @@ describe('a run’s story', () => {
   it('tells a run with actions in order', () => {
     const types = records.map(({ type }) => type).filter((type, index, all) => type !== all[index - 1])
     const acting = ['tool.pre_execute', 'policy.decided']
-    const sent = ['budget.reserved', 'effect.intent', 'tool.done', 'budget.settled', 'tool.executed']
+    const sent = ['budget.reserved', 'effect.intent', 'tool.done', 'budget.settled', 'tool.executed', 'result.pre_accept']
     const asks = ['context.projected', 'policy.decided', 'budget.reserved', 'llm.requested', 'llm.delta', 'llm.completed', 'budget.settled']
     expect(types.filter((type) => type !== 'run.queued')).toEqual([
       'run.requested',

@@ -199,6 +199,7 @@ describe('a broken chain', () => {
       [`/v1/nodes/${second.candidate_id}/edit`, { text: 'Two, differently.' }],
       [`/v1/nodes/${first.candidate_id}/fork`, undefined],
       [`/v1/nodes/${second.candidate_id}/fork`, undefined],
+      [`/v1/nodes/${second.candidate_id}/canonize`, undefined],
     ] as const) {
       expect((await call<Problem>(system, 'POST', route, body, { status: 409 })).code, route).toBe('chain_broken')
     }

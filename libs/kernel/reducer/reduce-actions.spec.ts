@@ -159,11 +159,11 @@ describe('acting', () => {
       'assess_call',
       'tool.pre_execute policy.decided budget.reserved effect.intent',
       'dispatch_effect',
-      'tool.done budget.settled tool.executed',
+      'tool.done budget.settled tool.executed result.pre_accept',
       'assess_call',
       'tool.pre_execute policy.decided budget.reserved effect.intent',
       'dispatch_effect',
-      'tool.done budget.settled tool.executed turn.finished turn.started',
+      'tool.done budget.settled tool.executed result.pre_accept turn.finished turn.started',
       'project_context',
     ])
   })

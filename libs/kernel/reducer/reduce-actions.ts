@@ -1,7 +1,7 @@
-import type { SuspendReason } from '#contracts'
+import type { ContentDigest, SuspendReason } from '#contracts'
 import { admit } from '../admission/admit.ts'
 import type { RunAction, RunEvent } from './actions.ts'
-import type { RunCommand } from './commands.ts'
+import type { RunCommand, SeenObservation } from './commands.ts'
 import { spentMicros } from './state.ts'
 import type { RunLoopState, ToolCall } from './state.ts'
 import { exhausted, interrupt, nextTurn, unchanged, vetoEvents } from './transitions.ts'
@@ -226,11 +226,25 @@ function observe(
       trust: observation?.trust ?? 'workspace',
       after_segments: state.segments,
     },
-    content_digests: observation ? [{ content_id: observation.content_id, digest: observation.digest }] : [],
+    content_digests: observation ? [observed(observation)] : [],
   }
+  // What goes on into the run was looked at before, as the answer is (spec/2 "Events").
+  const taken: RunEvent[] = observation
+    ? [
+        {
+          type: 'result.pre_accept',
+          payload: { content_id: observation.content_id, digest: observation.digest },
+          content_digests: [observed(observation)],
+        },
+      ]
+    : []
   const settled = withCall(state, call.action_id, { phase: 'settled' })
   const tool_errors = status === 'done' ? 0 : settled.tool_errors + 1
-  return goOn({ ...settled, tool_errors, parts: settled.parts + 1, part_kind: null, phase: 'acting' }, [...first, executed])
+  return goOn({ ...settled, tool_errors, parts: settled.parts + 1, part_kind: null, phase: 'acting' }, [...first, executed, ...taken])
+}
+
+function observed({ content_id, digest }: SeenObservation): ContentDigest {
+  return { content_id, digest }
 }
 
 /** What came of an effect that was sent, or was kept back at the last moment. */
