@@ -1,6 +1,6 @@
 /** What a character handed on, when its parent, its task or the character itself is over. */
 import { beforeAll, describe, expect, it } from 'vitest'
-import type { RunView, TaskView } from '#contracts'
+import type { TaskView } from '#contracts'
 import { delegating, delegationStory, found, handsOn, held } from '../support/delegation-world.ts'
 import type { DelegationWorld } from '../support/delegation-world.ts'
 import { createGate } from '../support/fake-upstream.ts'
@@ -46,11 +46,21 @@ describe('a parent that is cancelled', () => {
 
   it('is itself cancelled only when what it handed on is', async () => {
     const gate = createGate()
+    const sent = Promise.withResolvers<void>()
+    world.tool('look.up').script = [
+      async () => {
+        sent.resolve()
+        await gate.opened
+        return { type: 'done', observation: seen('It is the third door.'), costMicros: null }
+      },
+    ]
     world.thinks({
-      character: handsOn({ instruction: 'Hand it on.', tools: ['delegate'] }),
+      character: handsOn({ instruction: 'Hand it on.', tools: ['delegate', 'look_up'] }),
       helper: ({ body, results }) => {
-        if (body.includes('Sleep.') && !body.includes('Hand it on.')) return held(gate, found)
-        return results === 0 ? delegating({ instruction: 'Sleep.' }) : found
+        if (results > 0) return found
+        return body.includes('Hand it on.')
+          ? delegating({ instruction: 'Look.', tools: ['look_up'] })
+          : calling([{ name: 'look_up', arguments: '{}' }])
       },
     })
     const accepted = await world.ask('Find somebody.')
@@ -58,15 +68,14 @@ describe('a parent that is cancelled', () => {
     const child = await world.onlyChild(accepted.run_id)
     await world.reaches(child.task_id, 'verified')
     const grandchild = await world.onlyChild(await world.runOf(child.task_id))
-    const asleep = `/v1/runs/${await world.runOf(grandchild.task_id)}`
-    await eventually(async () => (await call<RunView>(system, 'GET', asleep)).state === 'running', 'it is at work')
+    await sent.promise
+    // What is out is waited for, and all that it is part of waits with it.
     await call(system, 'POST', `/v1/tasks/${child.task_id}/cancel`)
-    const ended = [await world.reaches(child.task_id, 'cancelled'), await world.read(grandchild.task_id)].map(
-      ({ ended_at: at }) => at ?? '',
-    )
-    expect(ended[1]).not.toBe('')
-    expect(ended.toSorted()[0]).toBe(ended[1])
+    await system.system.tasks.keeper.continueCancel(child.task_id)
+    expect([(await world.read(child.task_id)).status, (await world.read(grandchild.task_id)).status]).toEqual(['cancelling', 'cancelling'])
     gate.open()
+    await world.reaches(child.task_id, 'cancelled')
+    expect((await world.read(grandchild.task_id)).status).toBe('cancelled')
   })
 
   it('leaves what is done as it is', async () => {
