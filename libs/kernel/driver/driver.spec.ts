@@ -4,54 +4,11 @@ import type { RunAction } from '../reducer/actions.ts'
 import type { RunCommand } from '../reducer/commands.ts'
 import { reduce } from '../reducer/reduce.ts'
 import { initialState } from '../reducer/state.ts'
+import { digest, id, projected, start } from '../reducer/test-commands.ts'
 import { RunDriver } from './driver.ts'
 import type { Performed, RunEffects } from './driver.ts'
 
-const id = (n: number): string => `01935f00-0000-7000-8000-${String(n).padStart(12, '0')}`
-const digest = 'a'.repeat(64)
-const start: RunCommand = {
-  tag: 'start',
-  fence: 1,
-  persona_version_id: id(1),
-  profile_hash: digest,
-  bundle: 'test/1',
-  inherited: null,
-  limits: {
-    max_turns: 3,
-    max_wall_ms: 1000,
-    max_tokens: null,
-    max_cost_micros: null,
-    max_consecutive_tool_errors: 3,
-    max_tries: 3,
-    max_steers: 4,
-  },
-}
 const steer = (n: number): RunCommand => ({ tag: 'steer', command_id: id(100 + n), content_id: id(200 + n), digest })
-const projected: RunCommand = {
-  tag: 'context_projected',
-  projection: {
-    turn: 1,
-    layout_version: 1,
-    frame_content_id: id(2),
-    frame_digest: digest,
-    pieces: [],
-    entities: [],
-    dropped: [],
-    tokens: { window: 100, reserve: 10, tools: 0, used: 50, history: 40 },
-    tokenizer: 'test',
-    trust: 'workspace',
-    readings: { now: '2026-01-01T00:00:00.000Z', zone: 'UTC', utc_offset_minutes: 0, seed: 1 },
-    recall_audit_id: null,
-  },
-  content_digests: [],
-  effect_id: id(3),
-  purpose: 'answer',
-  request_digest: digest,
-  model: 'test',
-  reserved_tokens: 60,
-  reserved_micros: null,
-  policy_version: 1,
-}
 const cancel: RunCommand = { tag: 'cancel', settled_tokens: 0 }
 
 /** An outside that notes what it is asked for. `answers`: what becomes of each record, in order; done where nothing is said. */

@@ -1,56 +1,16 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { AdmissionFacts } from '#contracts'
 import type { RunAction, RunEvent } from './actions.ts'
 import type { RunCommand, RunLimits } from './commands.ts'
 import { reduce } from './reduce.ts'
 import { initialState } from './state.ts'
 import type { RunLoopState } from './state.ts'
+import { digest, facts, id, limits, projected as contextProjected, start } from './test-commands.ts'
 
-const id = (n: number): string => `01935f00-0000-7000-8000-${String(n).padStart(12, '0')}`
-const digest = 'a'.repeat(64)
-const limits: RunLimits = {
-  max_turns: 3,
-  max_wall_ms: 1000,
-  max_tokens: null,
-  max_cost_micros: null,
-  max_consecutive_tool_errors: 3,
-  max_tries: 3,
-  max_steers: 4,
-}
-const started = (changes: Partial<RunLimits> = {}): RunCommand => ({
-  tag: 'start',
-  fence: 1,
-  persona_version_id: id(1),
-  profile_hash: digest,
-  bundle: 'test/1',
-  inherited: null,
-  limits: { ...limits, ...changes },
-})
+const started = (changes: Partial<RunLimits> = {}): RunCommand => ({ ...start, limits: { ...limits, ...changes } })
 const projected = (changes: { reserved_tokens?: number; reserved_micros?: number | null } = {}): RunCommand => ({
-  tag: 'context_projected',
-  projection: {
-    turn: 1,
-    layout_version: 1,
-    frame_content_id: id(2),
-    frame_digest: digest,
-    pieces: [],
-    entities: [],
-    dropped: [],
-    tokens: { window: 100, reserve: 10, tools: 0, used: 50, history: 40 },
-    tokenizer: 'test',
-    trust: 'workspace',
-    readings: { now: '2026-01-01T00:00:00.000Z', zone: 'UTC', utc_offset_minutes: 0, seed: 1 },
-    recall_audit_id: null,
-  },
-  content_digests: [],
-  effect_id: id(3),
-  purpose: 'answer',
-  request_digest: digest,
-  model: 'test',
-  reserved_tokens: 60,
+  ...contextProjected,
   reserved_micros: 7,
-  policy_version: 1,
   ...changes,
 })
 const said: RunCommand = { tag: 'segments', content_id: id(9), segments: [{ kind: 'text', digest }] }
@@ -61,23 +21,6 @@ const finished = (...calls: number[]): RunCommand => ({
   cost_micros: 3,
   calls: calls.map((n) => ({ action_id: id(100 + n), tool: 'look.up', content_id: id(200 + n), digest })),
 })
-const facts: AdmissionFacts = {
-  tool: 'look.up',
-  capability: 'read_only',
-  argument_capability: null,
-  egress: 'none',
-  undoable: false,
-  arguments_valid: true,
-  run_kind: 'answer',
-  mode: 'default',
-  grants: [{ scope: 'owner', classes: ['read_only'], tools: null, exact: null }],
-  class_rules: [],
-  context_trust: 'workspace',
-  arbitration: { capability: 'autonomous', data: 'autonomous', consequence: 'autonomous', situation: 'autonomous' },
-  listeners: [],
-  killed: false,
-  approval: null,
-}
 const assessed = (n: number): RunCommand => ({
   tag: 'call_assessed',
   action_id: id(100 + n),

@@ -8,28 +8,10 @@ import { recoverState } from './recover.ts'
 import { reduce } from './reduce.ts'
 import { initialState } from './state.ts'
 import type { RunLoopState } from './state.ts'
+import { digest, facts, id, limits, projected, start } from './test-commands.ts'
 
-const id = (n: number): string => `01935f00-0000-7000-8000-${String(n).padStart(12, '0')}`
-const digest = 'a'.repeat(64)
 const candidateId = id(9)
 
-const facts: AdmissionFacts = {
-  tool: 'look.up',
-  capability: 'read_only',
-  argument_capability: null,
-  egress: 'none',
-  undoable: false,
-  arguments_valid: true,
-  run_kind: 'answer',
-  mode: 'default',
-  grants: [{ scope: 'owner', classes: ['read_only', 'irreversible_external'], tools: null, exact: null }],
-  class_rules: [],
-  context_trust: 'workspace',
-  arbitration: { capability: 'autonomous', data: 'autonomous', consequence: 'autonomous', situation: 'autonomous' },
-  listeners: [],
-  killed: false,
-  approval: null,
-}
 const approved: AdmissionFacts['approval'] = {
   state: 'approved',
   same_action: true,
@@ -45,47 +27,16 @@ function nextCommand(state: RunLoopState, draw: number, n: number): RunCommand {
   switch (state.phase) {
     case 'created':
       return {
-        tag: 'start',
-        fence: 1,
-        persona_version_id: id(1),
-        profile_hash: digest,
-        bundle: 'test/1',
+        ...start,
         inherited: one(null, { segments: 3, parts: 2 }),
-        limits: {
-          max_turns: 9,
-          max_wall_ms: 1000,
-          max_tokens: null,
-          max_cost_micros: null,
-          max_consecutive_tool_errors: 9,
-          max_tries: 9,
-          max_steers: 9,
-        },
+        limits: { ...limits, max_turns: 9, max_consecutive_tool_errors: 9, max_tries: 9, max_steers: 9 },
       }
     case 'projecting':
       return {
-        tag: 'context_projected',
-        projection: {
-          turn: state.turn,
-          layout_version: 1,
-          frame_content_id: id(2),
-          frame_digest: digest,
-          pieces: [],
-          entities: [],
-          dropped: [],
-          tokens: { window: 100, reserve: 10, tools: 0, used: 50, history: 40 },
-          tokenizer: 'test',
-          trust: 'workspace',
-          readings: { now: '2026-01-01T00:00:00.000Z', zone: 'UTC', utc_offset_minutes: 0, seed: 1 },
-          recall_audit_id: null,
-        },
-        content_digests: [],
+        ...projected,
+        projection: { ...projected.projection, turn: state.turn },
         effect_id: fresh,
-        purpose: 'answer',
-        request_digest: digest,
-        model: 'test',
-        reserved_tokens: 60,
         reserved_micros: 7,
-        policy_version: 1,
       }
     case 'streaming':
       return one<RunCommand>(

@@ -2,58 +2,14 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { terminalRunEvents } from '#contracts'
 import type { RunAction, RunEvent } from './actions.ts'
-import type { RunCommand, RunLimits } from './commands.ts'
+import type { RunCommand } from './commands.ts'
 import { reduce } from './reduce.ts'
 import { initialState } from './state.ts'
 import type { RunLoopState } from './state.ts'
+import { digest, id, limits, projected, start } from './test-commands.ts'
 
-const id = (n: number): string => `01935f00-0000-7000-8000-${String(n).padStart(12, '0')}`
-const digest = 'a'.repeat(64)
-const limits: RunLimits = {
-  max_turns: 3,
-  max_wall_ms: 1000,
-  max_tokens: null,
-  max_cost_micros: null,
-  max_consecutive_tool_errors: 3,
-  max_tries: 3,
-  max_steers: 4,
-}
 const candidate = id(9)
 
-const start: Extract<RunCommand, { tag: 'start' }> = {
-  tag: 'start',
-  fence: 1,
-  persona_version_id: id(1),
-  profile_hash: digest,
-  bundle: 'test/1',
-  limits,
-  inherited: null,
-}
-const projected: RunCommand = {
-  tag: 'context_projected',
-  projection: {
-    turn: 1,
-    layout_version: 1,
-    frame_content_id: id(2),
-    frame_digest: digest,
-    pieces: [],
-    entities: [],
-    dropped: [],
-    tokens: { window: 100, reserve: 10, tools: 0, used: 50, history: 40 },
-    tokenizer: 'test',
-    trust: 'workspace',
-    readings: { now: '2026-01-01T00:00:00.000Z', zone: 'UTC', utc_offset_minutes: 0, seed: 1 },
-    recall_audit_id: null,
-  },
-  content_digests: [],
-  effect_id: id(3),
-  purpose: 'answer',
-  request_digest: digest,
-  model: 'test',
-  reserved_tokens: 60,
-  reserved_micros: null,
-  policy_version: 1,
-}
 const segments = (n: number): RunCommand => ({
   tag: 'segments',
   content_id: candidate,
