@@ -69,11 +69,17 @@ describe('a parent that is cancelled', () => {
     await world.reaches(child.task_id, 'verified')
     const grandchild = await world.onlyChild(await world.runOf(child.task_id))
     await sent.promise
-    // What is out is waited for, and all that it is part of waits with it.
-    await call(system, 'POST', `/v1/tasks/${child.task_id}/cancel`)
-    await system.system.tasks.keeper.continueCancel(child.task_id)
-    expect([(await world.read(child.task_id)).status, (await world.read(grandchild.task_id)).status]).toEqual(['cancelling', 'cancelling'])
-    gate.open()
+    try {
+      // What is out is waited for, and all that it is part of waits with it.
+      await call(system, 'POST', `/v1/tasks/${child.task_id}/cancel`)
+      await system.system.tasks.keeper.continueCancel(child.task_id)
+      expect([(await world.read(child.task_id)).status, (await world.read(grandchild.task_id)).status]).toEqual([
+        'cancelling',
+        'cancelling',
+      ])
+    } finally {
+      gate.open()
+    }
     await world.reaches(child.task_id, 'cancelled')
     expect((await world.read(grandchild.task_id)).status).toBe('cancelled')
   })
