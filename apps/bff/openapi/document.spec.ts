@@ -64,6 +64,7 @@ describe('the API document', () => {
       [
         "DELETE /v1/session",
         "PATCH /v1/nodes/{id}",
+        "POST /v1/admin/approvals/{id}/refusal",
         "POST /v1/admin/runs/{id}/replay",
         "POST /v1/admin/verify",
         "POST /v1/memories/search",
