@@ -15,6 +15,20 @@ async function rowsAgain(sql: string): Promise<unknown[]> {
   return vi.waitFor(async () => (await test.pool.query<Record<string, unknown>>(sql)).rows, { timeout: 60_000, interval: 100 })
 }
 
+it(
+  'is started anew with everything that was committed, takes clients again, and calls it no incident (bar P9)',
+  { timeout: 120_000 },
+  async () => {
+    await test.pool.query("INSERT INTO notes (writer, body) VALUES (1, 'kept')")
+    const backend = async (): Promise<unknown> => (await test.pool.query('SELECT pg_postmaster_start_time()::text AS began')).rows
+    const before = await backend()
+    await test.database.renew()
+    expect(await rowsAgain('SELECT body FROM notes')).toEqual([{ body: 'kept' }])
+    expect(await backend()).not.toEqual(before)
+    expect(test.incidents).toEqual([])
+  },
+)
+
 describe('a database in trouble comes back, and says so (decision 4)', { timeout: 120_000 }, () => {
   it('restarts when a statement never ends, with everything that was committed', async () => {
     await test.pool.query("INSERT INTO notes (writer, body) VALUES (1, 'kept')")

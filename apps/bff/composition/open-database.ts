@@ -54,7 +54,10 @@ export async function openDatabase({ config, logger, lifecycle }: { config: Conf
   lifecycle.onClose('light database', () => lightDatabase.close())
   const connection = { ...lightDatabase.connection, max: LIGHT_CONNECTIONS }
   try {
-    return { connection, lightDatabase, appliedMigrations: await lightDatabase.allowLongStatements(() => migrate(connection, logger)) }
+    const appliedMigrations = await lightDatabase.allowLongStatements(() => migrate(connection, logger))
+    // What making the tables took is not needed again.
+    if (appliedMigrations.length > 0) await lightDatabase.renew()
+    return { connection, lightDatabase, appliedMigrations }
   } catch (error) {
     await lightDatabase.close()
     throw error

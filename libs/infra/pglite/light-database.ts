@@ -51,6 +51,11 @@ export interface LightDatabase {
   fsyncCount(): number
   /** Runs `work` without the watchdog, for statements known to be long: an index build, a migration. */
   allowLongStatements<T>(work: () => Promise<T>): Promise<T>
+  /**
+   * Ends the database and starts it again, while nobody is connected: WebAssembly memory that once was needed is given back only with its
+   * worker (bar P9). Throws what Postgres said where it does not start again.
+   */
+  renew(): Promise<void>
   /** Checkpoints, ends all connections and frees the home. End the pool first. */
   close(): Promise<void>
 }
@@ -101,6 +106,7 @@ class RunningDatabase implements LightDatabase {
   readonly #watchdog: Watchdog
   #worker: WorkerThread | undefined
   #stuck = false
+  #renewing = false
   #restarting: Promise<void> = Promise.resolve()
   #closing: Promise<void> | undefined
   #restarts = 0
@@ -151,6 +157,18 @@ class RunningDatabase implements LightDatabase {
     return this.#watchdog.pauseDuring(work)
   }
 
+  async renew(): Promise<void> {
+    await this.#restarting
+    this.#renewing = true
+    try {
+      await this.#worker?.close()
+      this.#sockets.removeSocket()
+      await this.#startWorker()
+    } finally {
+      this.#renewing = false
+    }
+  }
+
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing
@@ -172,7 +190,7 @@ class RunningDatabase implements LightDatabase {
     this.#worker = worker
     this.#startedAt = performance.now()
     void worker.gone.then((reason) => {
-      if (this.#closing === undefined) this.#restarting = this.#restart(reason)
+      if (this.#closing === undefined && !this.#renewing) this.#restarting = this.#restart(reason)
     })
   }
 
