@@ -9,7 +9,7 @@ COPY . .
 RUN node scripts/build.mjs && npm prune --omit=dev
 
 FROM node:24-bookworm-slim
-ENV NODE_ENV=production LINGTAI_HOST=0.0.0.0 LINGTAI_HOME=/data
+ENV NODE_ENV=production LINGTAI_HOST=0.0.0.0 LINGTAI_HOME=/data MALLOC_TRIM_THRESHOLD_=131072
 WORKDIR /app
 COPY --from=build /app/package.json ./
 COPY --from=build /app/node_modules ./node_modules
