@@ -32,7 +32,18 @@ export const effectClauses: readonly Clause[] = [
   {
     id: 'K3.only-way-out.embeddings',
     must: 'A request for embeddings goes out as an effect too: with an intent, a terminal and a place in the record.',
-    tests: {},
+    tests: {
+      'libs/kernel/effects/embedding-broker.spec.ts': [
+        'is reserved, recorded and committed before it is sent, and settled after',
+        'is not sent where its intent cannot be made durable',
+        'is unknown, once, whoever finds it; a late answer changes nothing',
+      ],
+      'test/story/embeddings.spec.ts': [
+        'has its intent in the record before it arrives, and one terminal after it',
+        'left open by who is gone is unknown, once, whoever says so',
+        'has one terminal in the database too, and no other past',
+      ],
+    },
   },
   {
     id: 'K3.intent-first',

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { EventType, RunAccepted } from '#contracts'
 import { EmbeddingRequestRepository } from '#infra/prisma/embedding-request.repository'
-import { settleLeftEmbeddings } from '#kernel/effects/embedding-broker'
+import { settleLeftEmbeddings } from '#kernel/effects/embedding-record'
 import { createGate, startFakeUpstream } from '../support/fake-upstream.ts'
 import type { FakeRequest, FakeResponse, FakeUpstream } from '../support/fake-upstream.ts'
 import { expectReplays } from '../support/replays.ts'

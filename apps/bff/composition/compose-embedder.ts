@@ -1,6 +1,7 @@
 import { hostname } from 'node:os'
 import { EmbeddingRequestRepository } from '#infra/prisma/embedding-request.repository'
-import { openRecordedEmbedder, settleLeftEmbeddings } from '#kernel/effects/embedding-broker'
+import { settleLeftEmbeddings } from '#kernel/effects/embedding-record'
+import { openRecordedEmbedder } from '#kernel/effects/recorded-embedder'
 import type { Embedder } from '#kernel/ports/embedder'
 import { estimateTokens } from '#model/estimate-tokens'
 import { createLexicalEmbedder } from '#model/lexical-embedder'

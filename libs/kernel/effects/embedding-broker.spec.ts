@@ -4,14 +4,9 @@ import { EmbeddingError } from '../ports/embedder.ts'
 import type { EmbeddingCause, EmbeddingEndpoint, EmbeddingOutcome } from '../ports/embedder.ts'
 import type { EmbeddingLedger, EmbeddingLimits, EmbeddingSettlement, NewEmbeddingRequest } from '../ports/embedding-ledger.ts'
 import { chainEvents, EMPTY_HEAD, saltedDigest, sha256Hex } from '../record/chain.ts'
-import {
-  EMBEDDING_TOKENS_MAX,
-  EmbeddingBroker,
-  EmbeddingInTransactionError,
-  openRecordedEmbedder,
-  refusalOf,
-  settleLeftEmbeddings,
-} from './embedding-broker.ts'
+import { EMBEDDING_TOKENS_MAX, EmbeddingBroker, EmbeddingInTransactionError, refusalOf } from './embedding-broker.ts'
+import { settleLeftEmbeddings } from './embedding-record.ts'
+import { openRecordedEmbedder } from './recorded-embedder.ts'
 
 const id = (number: number): string => `01900000-0000-7000-8000-${String(number).padStart(12, '0')}`
 const cause: EmbeddingCause = { purpose: 'recall', ownerId: id(901), characterId: id(902), runId: id(903) }
