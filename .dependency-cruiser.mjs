@@ -99,6 +99,12 @@ const direction = [
     { path: packages('openai') },
     'There is one exit to a model.',
   ),
+  never(
+    'the composition alone knows the embeddings endpoint',
+    { pathNot: any(notTests, '^test/', '^apps/bff/composition/compose-embedder\\.ts$') },
+    { path: '^libs/model/openai-embedder\\.ts$' },
+    'It hands it to the effect broker, which records each request; nobody else can send one.',
+  ),
 ]
 
 const purity = [

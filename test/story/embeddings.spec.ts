@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { EventType, RunAccepted } from '#contracts'
+import { planTables } from '#infra/archive/tables'
 import { EmbeddingRequestRepository } from '#infra/prisma/embedding-request.repository'
 import { settleLeftEmbeddings } from '#kernel/effects/embedding-record'
 import { createGate, startFakeUpstream } from '../support/fake-upstream.ts'
@@ -227,6 +228,10 @@ describe('a request for embeddings', () => {
     expect(await salted()).toBeGreaterThan(0)
     await call(system, 'DELETE', `/v1/nodes/${questionId}`)
     expect(await salted()).toBe(0)
+    // An archive made before knows nothing of an erasure after it.
+    const kept = (await planTables(system.system.database)).find(({ name }) => name === 'embedding_requests')
+    expect(kept?.columns.map(({ name }) => name)).toContain('charged_micros')
+    expect(kept?.columns.map(({ name }) => name)).not.toContain('salt')
     expect((await record()).some(({ run_id: id, type }) => id === runId && type === 'embedding.requested')).toBe(true)
   })
 })

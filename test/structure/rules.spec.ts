@@ -21,6 +21,10 @@ const breaches: Record<string, [from: string, imports: string]> = {
   'servers-do-not-import-the-web-page': ['apps/bff/breach-web.ts', '../web/src/index.ts'],
   'no-cycles': ['libs/runtime/cycle-a.ts', './cycle-b.ts'],
   'model-alone-imports-openai': ['libs/infra/breach-openai.ts', 'openai'],
+  'the-composition-alone-knows-the-embeddings-endpoint': [
+    'apps/bff/composition/breach-embeddings.ts',
+    '../../../libs/model/openai-embedder.ts',
+  ],
   'nothing-inside-reads-files': ['libs/domains/bonds/breach-files.ts', 'node:fs/promises'],
   'nothing-inside-opens-a-connection': ['libs/runtime/breach-net.ts', 'node:http'],
   'nothing-inside-starts-a-process': ['libs/pivots/taiyi/breach-process.ts', 'child_process'],
@@ -65,6 +69,8 @@ const allowed: Record<string, string[]> = {
   'libs/infra/prisma/turn-socket.ts': ['node:net'],
   'apps/bff/http/server.ts': ['node:http'],
   'apps/bff/composition/index.ts': ['../../../libs/infra/executors/http/index.ts'],
+  'libs/model/openai-embedder.ts': ['openai'],
+  'apps/bff/composition/compose-embedder.ts': ['../../../libs/model/openai-embedder.ts'],
   'libs/infra/config/index.ts': ['node:fs', '../../domains/memory/index.ts', '@prisma/client'],
   'apps/web/src/index.ts': ['../../../libs/contracts/index.ts', 'react'],
   'apps/bff/index.ts': [
