@@ -1,6 +1,7 @@
 /** A character acts: what it proposes is judged, asked about, done once, and seen by it (K1, K2, K3; cases E1–E4, E19, E21, E22). */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { ApprovalView, EventPayload, RunStreamEvent, RunView, SetGrant } from '#contracts'
+import { DONE, deltaChunk, finishChunk, usageChunk } from '../support/fake-upstream.ts'
 import { fakeContract, fakeTools, happens, seen } from '../support/fake-target.ts'
 import type { FakeTool } from '../support/fake-target.ts'
 import { expectReplays } from '../support/replays.ts'
@@ -119,6 +120,17 @@ describe('reading', () => {
     const { events } = await askAndHear(world.system, tree.id, 'Go.')
     expect(executed(events)).toEqual([])
     expect(tool('look.up').happened).toHaveLength(before)
+  })
+
+  it('is whole although the provider says in its middle that nothing ended (case S6)', async () => {
+    const tree = await ableTree()
+    const piece = (text: string) => deltaChunk({ tool_calls: [{ index: 0, function: { arguments: text } }] })
+    const first = deltaChunk({ tool_calls: [{ index: 0, id: 'c', type: 'function', function: { name: 'look_up', arguments: '{"te' } }] })
+    const steps = [first, finishChunk(''), piece('xt":"door"}'), finishChunk('tool_calls'), usageChunk(1, 1), DONE]
+    world.upstream.script({ headers: { 'content-type': 'text/event-stream' }, steps }, answer('There.'))
+    const { events } = await askAndHear(world.system, tree.id, 'Which door?')
+    expect(executed(events)).toEqual([{ tool: 'look.up', status: 'done', reason: null }])
+    expect(events.at(-1)).toMatchObject({ type: 'run.finished' })
   })
 
   it('refuses arguments that do not fit, says so, and goes on', async () => {

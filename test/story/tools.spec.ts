@@ -110,6 +110,7 @@ describe('tools', () => {
     const { items } = await call<{ items: ToolView[] }>(lingtai, 'GET', '/v1/tools', undefined, { token: lingtai.ownerBToken })
     expect(items.map((tool) => tool.name)).toEqual([
       'clock',
+      'delegate',
       'dice',
       'notes.delete',
       'notes.list',

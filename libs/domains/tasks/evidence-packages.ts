@@ -21,7 +21,7 @@ import {
 
 const PAGE = 1_000
 
-export type EvidenceDeps = Pick<TaskDeps, 'store' | 'contents' | 'log'> & { signer: AnchorSigner }
+export type EvidenceDeps = Pick<TaskDeps, 'unitOfWork' | 'store' | 'contents' | 'log'> & { signer: AnchorSigner }
 
 /** How a task's result came about, from its rows and its streams (`003…` §1). */
 export class EvidencePackages {
@@ -31,11 +31,14 @@ export class EvidencePackages {
     this.#deps = deps
   }
 
-  /** Throws not_found. */
+  /** As it stands at one moment: whoever changes a task locks its row first. Throws not_found. */
   async of(ownerId: string, taskId: string): Promise<EvidencePackage> {
-    const task = await this.#deps.store.find(ownerId, taskId)
-    if (!task) throw new LingtaiError('not_found')
-    return this.build(task, { texts: true })
+    const { unitOfWork, store } = this.#deps
+    return unitOfWork.run(async () => {
+      const task = (await store.find(ownerId, taskId)) && (await store.lock(taskId))
+      if (!task) throw new LingtaiError('not_found')
+      return this.build(task, { texts: true })
+    })
   }
 
   /** `texts` false: digests alone, so that nothing is copied that can be erased. */

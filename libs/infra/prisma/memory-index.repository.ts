@@ -126,10 +126,7 @@ export class MemoryIndexRepository implements MemoryIndex {
     return stored
   }
 
-  missingVectors(
-    spaceId: number,
-    limit: number,
-  ): Promise<{ version_id: string; owner_id: string; character_id: string; text: string }[]> {
+  missingVectors(spaceId: number, limit: number): Promise<{ version_id: string; owner_id: string; character_id: string; text: string }[]> {
     return this.#sql.query(
       `SELECT v.id AS version_id, m.owner_id, m.character_id, c.body AS text
        FROM memories m

@@ -8,7 +8,7 @@ import type { RunLoopState } from './state.ts'
 import { digest, facts, id, limits, projected as contextProjected, start } from './test-commands.ts'
 
 const started = (changes: Partial<RunLimits> = {}): RunCommand => ({ ...start, limits: { ...limits, ...changes } })
-const projected = (changes: { reserved_tokens?: number; reserved_micros?: number | null } = {}): RunCommand => ({
+const projected = (changes: { reserved_tokens?: number; reserved_micros?: number | null; embedding_micros?: number } = {}): RunCommand => ({
   ...contextProjected,
   reserved_micros: 7,
   ...changes,
@@ -190,6 +190,27 @@ describe('what a run may cost', () => {
     // What was spent counts: 3 for the first request and 5 for the action leave 2 of 10.
     const second = play([bound, projected(), finished(1), assessed(1), settled(1), projected({ reserved_micros: 3 })])
     expect(second.events.at(-1)).toMatchObject({ type: 'run.interrupted', payload: { which: 'max_cost_micros', turns: 2 } })
+  })
+
+  it('counts what the run’s embeddings were charged, for requests and for actions, and never less than before', () => {
+    const bound = started({ max_cost_micros: 10 })
+    expect(asksTheModel(play([bound, projected({ reserved_micros: 6, embedding_micros: 4 })]))).toBe(true)
+    const over = play([bound, projected({ reserved_micros: 6, embedding_micros: 5 })])
+    expect(asksTheModel(over)).toBe(false)
+    expect(over.events.at(-2)).toMatchObject({ type: 'budget.exhausted', payload: { limit: 10, needed: 11 } })
+    const acting = (embedding_micros: number) =>
+      play([bound, projected({ reserved_micros: 0, embedding_micros }), finished(1), assessed(1)])
+    expect(acting(0).events.some(({ type }) => type === 'effect.intent')).toBe(true)
+    expect(acting(9).events.at(-1)).toMatchObject({ type: 'run.interrupted', payload: { which: 'max_cost_micros' } })
+    const forgotten = play([
+      bound,
+      projected({ reserved_micros: 0, embedding_micros: 1 }),
+      finished(1),
+      assessed(1),
+      settled(1),
+      projected({ reserved_micros: 2 }),
+    ])
+    expect(forgotten.events.at(-1)).toMatchObject({ type: 'run.interrupted', payload: { which: 'max_cost_micros', turns: 2 } })
   })
 
   it('promises nothing where a bound is null, whatever is reserved', () => {
