@@ -17,6 +17,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'light',
+          // As above: each file has a system and a folder of its own, and half the time went into importing the same server again.
+          isolate: false,
           globalSetup: 'test/support/database-global-setup.ts',
           include: ['test/{light,ports,invariants,story,structure}/**/*.spec.ts'],
           exclude: full,
