@@ -204,11 +204,11 @@ describe('what a run may cost', () => {
     expect(acting(9).events.at(-1)).toMatchObject({ type: 'run.interrupted', payload: { which: 'max_cost_micros' } })
     const forgotten = play([
       bound,
-      projected({ reserved_micros: 0, embedding_micros: 1 }),
+      projected({ reserved_micros: 0, embedding_micros: 2 }),
       finished(1),
       assessed(1),
       settled(1),
-      projected({ reserved_micros: 2 }),
+      projected({ reserved_micros: 1, embedding_micros: 1 }),
     ])
     expect(forgotten.events.at(-1)).toMatchObject({ type: 'run.interrupted', payload: { which: 'max_cost_micros', turns: 2 } })
   })
