@@ -44,6 +44,14 @@ async function quiet(): Promise<void> {
   await byId(testIds.liveMessage).waitFor({ state: 'detached' })
 }
 
+/** Says something and waits for the whole answer; on a busy machine it may be there before the page has drawn its making. */
+async function sayAndHear(text: string): Promise<void> {
+  const before = await answers().count()
+  await say(text)
+  await soon(() => answers().count()).toBeGreaterThan(before)
+  await quiet()
+}
+
 async function act(message: Locator, id: string): Promise<void> {
   await message.hover()
   await message.getByTestId(id).click()
@@ -85,9 +93,8 @@ it('an answer can be stopped, wears its mark, and loses nothing on reload', asyn
 
 it('regenerate adds a candidate beside the old one, and the arrows go back', async () => {
   await act(answers().last(), testIds.regenerate)
-  await byId(testIds.liveMessage).waitFor()
-  await quiet()
   await soon(() => answers().last().getByTestId(testIds.candidateCount).innerText()).toMatch(/2\s*\/\s*2/)
+  await quiet()
   await act(answers().last(), testIds.candidatePrev)
   await soon(() => answers().last().getByTestId(testIds.candidateCount).innerText()).toMatch(/1\s*\/\s*2/)
   await act(answers().last(), testIds.candidateNext)
@@ -99,15 +106,13 @@ it('editing a question forks', async () => {
   await act(question, testIds.edit)
   await byId(testIds.editBox).fill('Tell me a short story about the lake.')
   await byId(testIds.editSubmit).click()
-  await byId(testIds.liveMessage).waitFor()
+  await soon(() => page.locator(`[data-testid="${testIds.message}"][data-kind="question"]`).last().innerText()).toContain('short story')
+  await answers().nth(1).waitFor()
   await quiet()
-  expect(await page.locator(`[data-testid="${testIds.message}"][data-kind="question"]`).last().innerText()).toContain('short story')
 })
 
 it('canonizing wears the seal and fills the inbox; confirming and undoing work', async () => {
-  await say('I love old maps and I am allergic to peanuts. Please remember that I like walking at dawn.')
-  await byId(testIds.liveMessage).waitFor()
-  await quiet()
+  await sayAndHear('I love old maps and I am allergic to peanuts. Please remember that I like walking at dawn.')
   await act(answers().last(), testIds.canonize)
   const confirm = byId(testIds.dialogConfirm)
   if (await confirm.isVisible().catch(() => false)) await confirm.click()
@@ -123,9 +128,7 @@ it('in another conversation the character remembers, and the explanation shows i
   await byId(testIds.characterItem).first().click()
   await byId(testIds.newConversation).first().click()
   await answers().first().waitFor()
-  await say('Do you remember what kind of maps I love?')
-  await byId(testIds.liveMessage).waitFor()
-  await quiet()
+  await sayAndHear('Do you remember what kind of maps I love?')
   await act(answers().last(), testIds.explain)
   await byId(testIds.explanation).waitFor()
   await byId(testIds.rebuilt).waitFor()
