@@ -222,10 +222,13 @@ export class Round {
   async rest(): Promise<Played> {
     const began = Date.now()
     let claims = 1
+    let quiet = 0
     try {
       for (;;) {
         const moving = await this.#moving()
-        if (moving.length === 0 || this.#failed) break
+        // Its parts are read one after another, and a question may be answered in between: at rest is what was so twice.
+        quiet = moving.length === 0 ? quiet + 1 : 0
+        if (quiet === 2 || this.#failed) break
         if (Date.now() - began > REST_MS) throw new Error(`it does not come to rest: ${moving.join(', ')}`)
         if (Date.now() - began > claims * CLAIM_MS) {
           claims += 1
