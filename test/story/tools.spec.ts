@@ -106,6 +106,12 @@ const events = (type: string) =>
   )
 
 describe('tools', () => {
+  it.each(['{u}', 'http://{h}/x', 'ftp://example.org/', 'nowhere'])('take no source at %j, and say where it is wrong', async (url) => {
+    const answered = await lingtai.call('POST', '/v1/tool-sources', { body: { name: 'odd', mcp: { url } } })
+    expect(answered.status).toBe(400)
+    expect(answered.json()).toMatchObject({ code: 'validation_failed', errors: [{ path: 'mcp.url' }] })
+  })
+
   it('that are built in are everybody’s', async () => {
     const { items } = await call<{ items: ToolView[] }>(lingtai, 'GET', '/v1/tools', undefined, { token: lingtai.ownerBToken })
     expect(items.map((tool) => tool.name)).toEqual([

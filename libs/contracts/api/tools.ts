@@ -92,8 +92,10 @@ export const OpenApiSourceInput = z.object({
 export type OpenApiSourceInput = z.infer<typeof OpenApiSourceInput>
 
 export const McpSourceInput = z.object({
-  /** A server that speaks streamable HTTP. */
-  url: address.optional(),
+  /** A server that speaks streamable HTTP; one place, so nothing stands for anything in it. */
+  url: address
+    .refine((text) => /^https?:\/\/[^{}]+$/i.test(text) && URL.canParse(text), { message: 'must be an http or https address' })
+    .optional(),
   /** A server that the operator listed to be started here; for admins. */
   server: z
     .string()
