@@ -60,10 +60,8 @@ export class TreeContextSources implements ContextSources {
   }
 
   async range(ownerId: string, fromNodeId: string, toNodeId: string): Promise<SourceNode[] | null> {
-    const [from, to] = [await this.#trees.node(ownerId, fromNodeId), await this.#trees.node(ownerId, toNodeId)]
-    if (!from || !to || to.depth < from.depth) return null
-    const nodes = await this.#trees.path(ownerId, toNodeId, to.depth - from.depth + 1)
-    return nodes[0]?.id === fromNodeId ? nodes.map(sourceNode) : null
+    const nodes = await this.#trees.range(ownerId, { fromId: fromNodeId, toId: toNodeId })
+    return nodes.length === 0 ? null : nodes.map(sourceNode)
   }
 
   async citations(questionId: string): Promise<SourceCitation[]> {

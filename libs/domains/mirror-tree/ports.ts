@@ -106,6 +106,11 @@ export interface TreeStore {
   nodes(ownerId: string, nodeIds: readonly string[]): Promise<PathNode[]>
   /** The path from a node back towards the root, at most `limit` nodes, oldest first; the root is left out. */
   path(ownerId: string, leafId: string, limit: number): Promise<PathNode[]>
+  /**
+   * All nodes from one down to another on their path, oldest first; none where they are not on one path. Of a deleted tree too, as
+   * tombstones: the record goes on to refer to it.
+   */
+  range(ownerId: string, ends: { fromId: string; toId: string }): Promise<PathNode[]>
   /** Ids from the root (left out) to a node. */
   pathIds(ownerId: string, leafId: string): Promise<string[]>
   isAncestorOrSelf(ancestorId: string, nodeId: string): Promise<boolean>

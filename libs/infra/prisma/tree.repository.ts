@@ -170,6 +170,20 @@ export class TreeRepository implements TreeStore {
     )
   }
 
+  async range(ownerId: string, { fromId, toId }: Parameters<TreeStore['range']>[1]): Promise<PathNode[]> {
+    const nodes = await this.#database.query<PathNode>(
+      `WITH RECURSIVE path AS (
+         SELECT n.id, n.parent_id, n.depth FROM nodes n WHERE n.id = $2::uuid AND n.owner_id = $3::uuid
+         UNION ALL
+         SELECT n.id, n.parent_id, n.depth FROM path p JOIN nodes n ON n.id = p.parent_id
+         WHERE p.depth > (SELECT f.depth FROM nodes f WHERE f.id = $1::uuid AND f.owner_id = $3::uuid))
+       SELECT ${nodeColumns}, ${contentColumns} FROM path p JOIN nodes n ON n.id = p.id LEFT JOIN contents c ON c.id = n.content_id
+       ORDER BY n.depth`,
+      [fromId, toId, ownerId],
+    )
+    return nodes[0]?.id === fromId ? nodes : []
+  }
+
   async pathIds(ownerId: string, leafId: string): Promise<string[]> {
     const rows = await this.#database.query<{ id: string }>(
       `WITH RECURSIVE path AS (

@@ -40,7 +40,7 @@ export interface ContextSources {
   place(run: RunRow, personaVersionId: string): Promise<PromptPlace>
   /** The path down to a node, oldest first, as far back as `tokens` reach at most. */
   conversation(run: RunRow, leafId: string, tokens: number): Promise<SourceNode[]>
-  /** All nodes from one down to another on their path; null when they are not on one path. */
+  /** All nodes from one down to another on their path, deleted ones and those of a deleted tree too; null when they are not on one path. */
   range(ownerId: string, fromNodeId: string, toNodeId: string): Promise<SourceNode[] | null>
   citations(questionId: string): Promise<SourceCitation[]>
   recall(input: { run: RunRow; realmId: string; queries: { question: string; dialogue: string } }): Promise<RecallAnswer>
