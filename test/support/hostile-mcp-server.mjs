@@ -28,6 +28,8 @@ function toolsNow() {
       return [
         tool,
         { ...tool, name: 'read' },
+        { ...tool, name: 'no-type', inputSchema: { type: 'object', properties: { a: { type: 'bogus' } } } },
+        { ...tool, name: 'circle', inputSchema: { type: 'object', properties: { a: { $ref: '#/properties/a' } } } },
         { ...tool, name: 'no-object', inputSchema: { type: 'object', properties: { a: { $ref: 'https://evil.example/s' } } } },
         {
           ...tool,

@@ -19,6 +19,7 @@ import type { CompletionService } from './completion.service.ts'
 import type { TaskDeps } from './deps.ts'
 import type { EvidencePackages } from './evidence-packages.ts'
 import { rootLineage, writeTask } from './new-task.ts'
+import { taskFaults } from './task-faults.ts'
 import { actionViews, attemptView, taskViews } from './task-views.ts'
 
 /** Delegated work as its owner commands it (tiangong; `003…` §1–§4). */
@@ -50,9 +51,11 @@ export class TaskService {
     return this.#keeper.runtimes
   }
 
-  /** Throws not_found for a character that is not the owner's. */
+  /** Throws not_found for a character that is not the owner's, validation_failed for what nobody could be held to. */
   async create(ownerId: string, given: CreateTask): Promise<TaskView> {
     if (!(await this.#hasCharacter(ownerId, given.character_id))) throw new LingtaiError('not_found')
+    const errors = await taskFaults(ownerId, given, this.#deps.actions.catalogue)
+    if (errors.length > 0) throw new LingtaiError('validation_failed', undefined, { errors })
     const trust = meetTrust(['workspace', ...given.inputs.map((input) => input.trust)])
     const id = await this.#deps.unitOfWork.run(() =>
       writeTask(this.#deps, ownerId, given, { trust, lineage: rootLineage, derivedFrom: [] }),

@@ -111,7 +111,7 @@ export class Verifiers {
     if (action?.state !== 'committed') return { ...failed(check, action?.reason ?? 'not_seen', false), evidence: [recorded.id] }
     const seen = await this.#seenBy(task, action)
     if (seen === undefined) return { ...failed(check, 'not_seen', false), evidence: [recorded.id] }
-    return fitSchema(check.expect, seen).length === 0
+    return fitSchema(check.expect, seen, { patterns: true }).length === 0
       ? passed(check, [recorded.id])
       : { ...failed(check, 'not_as_expected', true), evidence: [recorded.id] }
   }
@@ -154,7 +154,7 @@ export class Verifiers {
 function bySchema(check: Extract<AcceptanceCheck, { kind: 'schema' }>, candidate: SealedCandidate): Found {
   const value = jsonOf(candidate.artifacts[0]?.text ?? '')
   if (value === undefined) return failed(check, 'not_json', true)
-  return fitSchema(check.schema, value).length === 0 ? passed(check, []) : failed(check, 'does_not_fit', true)
+  return fitSchema(check.schema, value, { patterns: true }).length === 0 ? passed(check, []) : failed(check, 'does_not_fit', true)
 }
 
 function passed(check: AcceptanceCheck, evidence: readonly string[]): Found {

@@ -1,4 +1,7 @@
 import type { JsonObject, JsonValue } from '../ports/model-gateway.ts'
+import { LinearPattern } from './linear-pattern.ts'
+import type { Work } from './linear-pattern.ts'
+import { isObject, listOf, resolve, unknownKeyword } from './schema-parts.ts'
 
 /** Where a value does not fit, as a JSON path, and what was asked for. */
 export type SchemaFault = { path: string; expected: string }
@@ -9,52 +12,19 @@ const MAX_DEPTH = 64
 /** Faults that are told. */
 const MAX_FAULTS = 8
 
-/** Keywords that say nothing about a value, or that only a promise of the far side could hold. */
-const supported: ReadonlySet<string> = new Set(
-  `$ref $defs definitions type enum const anyOf oneOf allOf not properties required additionalProperties minProperties maxProperties propertyNames items prefixItems
-   minItems maxItems uniqueItems minLength maxLength minimum maximum exclusiveMinimum exclusiveMaximum multipleOf
-   $schema $id $comment title description default examples example deprecated readOnly writeOnly format pattern nullable
-   contentEncoding contentMediaType externalDocs xml discriminator`.split(/\s+/),
-)
+/** States that searching for the patterns of one check may look at in all; texts that would take more fit nothing. */
+const PATTERN_WORK = 1_000_000
 
 /**
- * Checks a value against a JSON schema (the common part of draft 7 to 2020-12) in bounded steps. `pattern` and `format` are not run: a
- * schema may come from a stranger, and an expression can be built to run for ever. An unknown keyword that could refuse makes the
- * schema fit nothing, as does a reference to anywhere but inside it. Pure; answers the faults, none for a value that fits.
+ * Checks a value against a JSON schema (the common part of draft 7 to 2020-12) in bounded steps. `format` is not checked, and `pattern`
+ * only where `patterns` asks for it: a tool's schema comes from a stranger, whose expressions the far side holds its arguments to itself.
+ * A pattern is searched for in linear time or fits nothing. An unknown keyword that could refuse makes the schema fit nothing, as does a
+ * reference to anywhere but inside it. Pure; answers the faults, none for a value that fits.
  */
-export function fitSchema(schema: JsonObject, value: JsonValue): SchemaFault[] {
-  const check = new Check(schema)
+export function fitSchema(schema: JsonObject, value: JsonValue, { patterns = false }: { patterns?: boolean } = {}): SchemaFault[] {
+  const check = new Check(schema, patterns)
   check.at(schema, value, { path: '', depth: 0 })
   return check.faults
-}
-
-/**
- * Why arguments could not be checked against a schema at all, whatever they were: a keyword that is not known, a reference that leads
- * nowhere, too many parts. Null for a schema that can be used.
- */
-export function schemaProblem(schema: JsonObject): string | null {
-  const left: JsonValue[] = [schema]
-  for (let steps = 0; left.length > 0; steps++) {
-    const part = left.pop()
-    if (steps > MAX_STEPS) return 'too many parts'
-    if (!isObject(part)) {
-      if (part === true || part === false) continue
-      return 'a part is no schema'
-    }
-    const unknown = Object.keys(part).find((keyword) => !supported.has(keyword) && !keyword.startsWith('x-'))
-    if (unknown !== undefined) return `the keyword ${unknown}`
-    const reference = part['$ref']
-    if (reference !== undefined && (typeof reference !== 'string' || resolve(schema, reference) === undefined))
-      return 'a reference to elsewhere'
-    for (const keyword of ['anyOf', 'oneOf', 'allOf', 'prefixItems']) left.push(...listOf(part[keyword]))
-    for (const keyword of ['properties', '$defs', 'definitions'])
-      left.push(...(isObject(part[keyword]) ? Object.values(part[keyword]) : []))
-    for (const keyword of ['additionalProperties', 'propertyNames', 'not'] as const)
-      if (part[keyword] !== undefined) left.push(part[keyword])
-    const { items } = part
-    if (items !== undefined) left.push(...(Array.isArray(items) ? items : [items]))
-  }
-  return null
 }
 
 type At = { path: string; depth: number }
@@ -62,10 +32,13 @@ type At = { path: string; depth: number }
 class Check {
   readonly faults: SchemaFault[] = []
   readonly #root: JsonObject
+  readonly #patterns: Map<string, LinearPattern | string> | null
+  readonly #work: Work = { left: PATTERN_WORK }
   #steps = 0
 
-  constructor(root: JsonObject) {
+  constructor(root: JsonObject, patterns: boolean) {
     this.#root = root
+    this.#patterns = patterns ? new Map() : null
   }
 
   at(schema: JsonValue | undefined, value: JsonValue, where: At): boolean {
@@ -73,7 +46,7 @@ class Check {
     if (schema === false) return this.#no(where, 'nothing')
     if (!isObject(schema)) return this.#no(where, 'a schema that can be read')
     if (++this.#steps > MAX_STEPS || where.depth > MAX_DEPTH) return this.#no(where, 'a schema of bounded size')
-    const unknown = Object.keys(schema).find((keyword) => !supported.has(keyword) && !keyword.startsWith('x-'))
+    const unknown = unknownKeyword(schema)
     if (unknown !== undefined) return this.#no(where, `a schema without ${unknown}`)
     if (value === null && schema['nullable'] === true) return true
     return [
@@ -133,11 +106,24 @@ class Check {
     return fits
   }
 
-  #text({ minLength, maxLength }: JsonObject, value: string, where: At): boolean {
-    if (minLength === undefined && maxLength === undefined) return true
-    const length = [...value].length
-    if (!within(length, minLength, maxLength)) return this.#no(where, `${bounds(minLength, maxLength)} characters`)
-    return true
+  #text({ minLength, maxLength, pattern }: JsonObject, value: string, where: At): boolean {
+    if (minLength !== undefined || maxLength !== undefined) {
+      const length = [...value].length
+      if (!within(length, minLength, maxLength)) return this.#no(where, `${bounds(minLength, maxLength)} characters`)
+    }
+    return pattern === undefined || this.#patterns === null || this.#pattern(this.#patterns, pattern, { value, where })
+  }
+
+  #pattern(known: Map<string, LinearPattern | string>, given: JsonValue, { value, where }: { value: string; where: At }): boolean {
+    const source = typeof given === 'string' ? given : '('
+    const pattern = known.get(source) ?? LinearPattern.read(source)
+    known.set(source, pattern)
+    if (typeof pattern === 'string') return this.#no(where, 'a pattern that can be searched for')
+    const isThere = pattern.isIn(value, this.#work)
+    if (isThere !== null) return isThere || this.#no(where, 'a text with the pattern in it')
+    // Nobody knows: not even what asks for the opposite may take it for a yes.
+    this.#steps = MAX_STEPS + 1
+    return this.#no(where, 'a shorter text')
   }
 
   #number(schema: JsonObject, value: number, where: At): boolean {
@@ -186,24 +172,6 @@ class Check {
 
 function member({ path, depth }: At, name: string): At {
   return { path: path === '' ? name : `${path}.${name}`, depth: depth + 1 }
-}
-
-function isObject(value: JsonValue | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-function listOf(value: JsonValue | undefined): readonly JsonValue[] {
-  return Array.isArray(value) ? value : []
-}
-
-function resolve(root: JsonObject, reference: string): JsonValue | undefined {
-  if (reference !== '#' && !reference.startsWith('#/')) return undefined
-  let at: JsonValue | undefined = root
-  for (const step of reference.split('/').slice(1)) {
-    const name = step.replaceAll('~1', '/').replaceAll('~0', '~')
-    at = isObject(at) && Object.hasOwn(at, name) ? at[name] : undefined
-  }
-  return at
 }
 
 function isOfType(value: JsonValue, type: JsonValue): boolean {

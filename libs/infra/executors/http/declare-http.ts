@@ -2,7 +2,7 @@ import type { FieldError, HttpToolInput } from '#contracts'
 import type { OfferedTool } from '#domains/tools/ports'
 import { higherClass } from '#domains/tools/source-contract'
 import type { JsonObject, JsonValue } from '#kernel/ports/model-gateway'
-import { schemaProblem } from '#kernel/tools/fit-schema'
+import { schemaProblem } from '#kernel/tools/schema-faults'
 import { offeredTool, parametersProblem } from '../declaration.ts'
 import { readTemplate } from './url-template.ts'
 

@@ -1,7 +1,7 @@
 import type { FieldError, OpenApiSourceInput, RefusedTool } from '#contracts'
 import type { OfferedTool } from '#domains/tools/ports'
 import type { JsonObject, JsonValue } from '#kernel/ports/model-gateway'
-import { schemaProblem } from '#kernel/tools/fit-schema'
+import { schemaProblem } from '#kernel/tools/schema-faults'
 import { localName, offeredTool, parametersProblem, plainDescription } from '../declaration.ts'
 import { floorOf, membersOf } from './declare-http.ts'
 import type { HttpMethod, HttpRemote } from './declare-http.ts'

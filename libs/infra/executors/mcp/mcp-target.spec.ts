@@ -186,6 +186,8 @@ describe('what a server says of its tools', { timeout: 60_000 }, () => {
     ])
     expect(refused).toEqual([
       { name: 'read', code: 'names_collide' },
+      { name: 'no-type', code: 'parameters_unusable' },
+      { name: 'circle', code: 'parameters_unusable' },
       { name: 'no-object', code: 'parameters_unusable' },
       { name: 'huge', code: 'parameters_too_large' },
     ])

@@ -2,7 +2,7 @@ import type { CapabilityClass, RefusedTool } from '#contracts'
 import type { OfferedTool } from '#domains/tools/ports'
 import type { JsonObject, JsonValue } from '#kernel/ports/model-gateway'
 import { NotCanonicalError } from '#kernel/record/canonical-json'
-import { schemaProblem } from '#kernel/tools/fit-schema'
+import { schemaProblem } from '#kernel/tools/schema-faults'
 import { localName, offeredTool, parametersProblem, plainDescription } from '../declaration.ts'
 
 /** How a tool of a server is called. */
