@@ -42,6 +42,11 @@ export const errorCodes = {
   steers_full: { status: 429, title: 'Too many interjections are waiting', action: 'Wait for the next turn.' },
   killed: { status: 423, title: 'The kill switch is set', action: 'An admin has to lift it.' },
   invariant_refused: { status: 409, title: 'The mirror tree refuses this', action: 'See the named invariant.' },
+  remote_failed: {
+    status: 424,
+    title: 'A server elsewhere did not answer as it should',
+    action: 'Look at that server and its address; then try again.',
+  },
   unavailable: { status: 503, title: 'The service is not ready', action: 'Try again shortly.' },
   internal_error: { status: 500, title: 'Something went wrong here', action: 'Nothing was written; try again, and report the trace id.' },
 } as const satisfies Record<string, { status: number; title: string; action: string }>

@@ -229,6 +229,11 @@ describe('sources', () => {
     ['two kinds', { http: httpSource().http, mcp: { url: 'https://example.com/mcp' } }, 'http'],
     ['an address inside', httpSource({}, { url: 'http://10.0.0.1/' }), 'http.tools[0].url'],
     ['a link-local address', httpSource({}, { url: 'http://169.254.169.254/latest' }), 'http.tools[0].url'],
+    [
+      'a link-local address to look up at',
+      httpSource({}, { url: 'https://example.com/{what}', look_up_url: 'http://169.254.169.254/{key}' }),
+      'http.tools[0].look_up_url',
+    ],
     ['two tools of one name', { http: { tools: [1, 2].map(() => httpSource().http.tools[0]) } }, 'http.tools'],
     ['a header that the connection sets', httpSource({ headers: { Host: 'x' } }), 'http.headers'],
     ['a header that breaks out', httpSource({ headers: { a: 'x\r\nb: c' } }), 'http.headers.a'],
@@ -388,12 +393,6 @@ describe('MCP servers', { timeout: 60_000 }, () => {
     expect(
       (await refused('POST', '/v1/tool-sources', { name: 'mine', mcp: { server: 'plain' } }, lingtai.ownerBToken)).errors?.[0]?.path,
     ).toBe('mcp.server')
-  })
-
-  it('that cannot be reached say so', async () => {
-    const source = await create({ name: 'away', mcp: { url: `http://127.0.0.1:${farPort}/mcp` } })
-    const problem = await refused('POST', `/v1/tool-sources/${source.id}/refresh`, undefined)
-    expect(problem).toMatchObject({ code: 'unavailable', data: { code: expect.stringMatching(/^[a-z_0-9]+$/) } })
   })
 })
 

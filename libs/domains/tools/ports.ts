@@ -107,7 +107,10 @@ export type DeclaredSource = {
 export interface SourceReader {
   /** Reads what an owner declared; asks nobody. A server that is started here is for admins. Throws LingtaiError validation_failed. */
   declare(input: CreateToolSource, options: { isAdmin: boolean }): DeclaredSource
-  /** Asks an MCP server what it offers; other kinds have said all. Throws LingtaiError unavailable. */
+  /**
+   * Asks an MCP server what it offers; other kinds have said all. Throws LingtaiError: validation_failed where its address is refused or has
+   * no machine behind it, remote_failed where it does not answer as it should, wrong_state where the operator took it off the list.
+   */
   discover(
     source: ToolSourceRow,
     options: { headers: Readonly<Record<string, string>>; signal: AbortSignal },

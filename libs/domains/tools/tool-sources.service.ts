@@ -140,7 +140,7 @@ export class ToolSourcesService {
     })
   }
 
-  /** Asks the far side what it offers now. Not inside a unit of work. Throws not_found, wrong_state, unavailable. */
+  /** Asks the far side what it offers now. Not inside a unit of work. Throws not_found, wrong_state, validation_failed, remote_failed. */
   async refresh(ownerId: string, sourceId: string, signal: AbortSignal): Promise<ToolSourceView> {
     const { store, reader, secrets } = this.#parts
     const source = await this.#find(ownerId, sourceId)

@@ -1,8 +1,8 @@
 import { LingtaiError, TOOLS_PER_SOURCE } from '#contracts'
 import type { CreateToolSource, FieldError, HttpSourceInput, McpSourceInput, OpenApiSourceInput } from '#contracts'
 import type { DeclaredSource, OfferedTool, SourceReader, ToolSourceRow } from '#domains/tools/ports'
-import { AddressRefusedError } from './http/address-guard.ts'
-import type { AddressGuard } from './http/address-guard.ts'
+import { addressRefusalOf } from './http/address-guard.ts'
+import type { AddressGuard, AddressRefusal } from './http/address-guard.ts'
 import { declareHttpTool } from './http/declare-http.ts'
 import type { HttpRemote } from './http/declare-http.ts'
 import { importOpenApi } from './http/openapi.ts'
@@ -39,13 +39,23 @@ export class DeclarationReader implements SourceReader {
 
   async discover(source: ToolSourceRow, { headers, signal }: { headers: Readonly<Record<string, string>>; signal: AbortSignal }) {
     const place = placeOf(source, { headers, ...this.#parts })
-    if (!place) throw new LingtaiError('unavailable', 'The operator no longer lists this server.')
+    if (!place) {
+      const errors = [{ path: 'mcp.server', message: 'is no longer listed' }]
+      throw new LingtaiError('wrong_state', 'The operator no longer lists this server.', { errors })
+    }
     try {
       const options = { version: this.#parts.version, signal, timeLimitMs: DISCOVERY_LIMIT_MS }
       return offerTools(await withMcpSession(place, options, (session) => session.listTools()), TOOLS_PER_SOURCE)
     } catch (error) {
+      const refusal = addressRefusalOf(error)
+      if (refusal !== null) throw refused(unreachable('mcp.url', refusal))
       const { code } = await faultOf(error, signal)
-      throw new LingtaiError('unavailable', `The server did not say what it offers: ${code}.`, { data: { code }, cause: error })
+      const path = place.type === 'http' ? 'mcp.url' : 'mcp.server'
+      throw new LingtaiError('remote_failed', `The server did not say what it offers: ${code}.`, {
+        errors: [{ path, message: `did not answer as it should: ${code}` }],
+        data: { code },
+        cause: error,
+      })
     }
   }
 
@@ -57,7 +67,8 @@ export class DeclarationReader implements SourceReader {
       if ('path' in declared) throw refused(declared)
       if (offered.some((other) => other.name === declared.name))
         throw refused({ path: `${path}.name`, message: 'is the name of an earlier one' })
-      for (const url of [input.url, input.look_up_url]) if (url !== undefined) this.#checkAddress(url, `${path}.url`)
+      this.#checkAddress(input.url, `${path}.url`)
+      if (input.look_up_url !== undefined) this.#checkAddress(input.look_up_url, `${path}.look_up_url`)
       offered.push(declared)
     }
     return { kind: 'http', settings: { place: originOf(offered) }, headers, offered, refused: [] }
@@ -99,7 +110,8 @@ export class DeclarationReader implements SourceReader {
     try {
       this.#parts.guard.read(address.replaceAll(/\{[^{}]*\}/g, 'x'))
     } catch (error) {
-      if (error instanceof AddressRefusedError) throw refused({ path, message: `may not be reached: ${error.code}` })
+      const refusal = addressRefusalOf(error)
+      if (refusal !== null) throw refused(unreachable(path, refusal))
       throw error
     }
   }
@@ -118,6 +130,10 @@ export function placeOf(
 function originOf(tools: readonly OfferedTool[]): string {
   const origins = new Set(tools.map((tool) => readTemplate((tool.declaration.remote as HttpRemote).url)?.origin ?? 'anywhere'))
   return [...origins].join(' ')
+}
+
+function unreachable(path: string, refusal: AddressRefusal): FieldError {
+  return { path, message: `may not be reached: ${refusal}` }
 }
 
 function refused(...errors: FieldError[]): LingtaiError {

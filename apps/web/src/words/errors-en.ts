@@ -43,6 +43,10 @@ export const errorsEn: ErrorWords = {
   steers_full: { title: 'Too many interjections are waiting', action: 'Wait for the next turn. Your text is kept.' },
   killed: { title: 'The kill switch is set', action: 'An admin has to lift it. Your text is kept.' },
   invariant_refused: { title: 'The mirror tree refuses this', action: 'Nothing was changed.' },
+  remote_failed: {
+    title: 'A server elsewhere did not answer as it should',
+    action: 'Nothing was changed. Look at that server and its address; then try again.',
+  },
   unavailable: { title: 'The server is not ready', action: 'Your text is kept. Try again shortly.' },
   internal_error: {
     title: 'Something went wrong on the server',

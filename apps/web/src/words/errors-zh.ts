@@ -31,6 +31,7 @@ export const errorsZh: ErrorWords = {
   steers_full: { title: '等待的插话太多', action: '请等下一轮。你的文字还在。' },
   killed: { title: '总闸已拉下', action: '须由管理员解除。你的文字还在。' },
   invariant_refused: { title: '镜树拒绝这样做', action: '没有任何改动。' },
+  remote_failed: { title: '别处的服务器没有正常应答', action: '没有任何改动。请查看那台服务器和它的地址,然后再试。' },
   unavailable: { title: '服务器尚未就绪', action: '你的文字还在。请稍后再试。' },
   internal_error: { title: '服务器出了差错', action: '没有写入任何东西。请再试；若仍如此，请报告追踪号。' },
 }

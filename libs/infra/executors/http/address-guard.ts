@@ -20,6 +20,14 @@ export class AddressRefusedError extends Error {
   }
 }
 
+/** Why the guard refused, where that is what lies behind an error; null for any other. */
+export function addressRefusalOf(error: unknown): AddressRefusal | null {
+  for (let at = error, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth++) {
+    if (at instanceof AddressRefusedError) return at.code
+  }
+  return null
+}
+
 export type Resolve = (hostname: string) => Promise<readonly { address: string; family: number }[]>
 
 export type AddressGuardOptions = {
