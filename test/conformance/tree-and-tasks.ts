@@ -6,6 +6,7 @@ const broker = 'libs/kernel/effects/broker.spec.ts'
 const ledger = 'test/ports/effect-ledger.spec.ts'
 const consent = 'test/ports/memory-consent.spec.ts'
 const actions = 'test/story/actions.spec.ts'
+const lost = 'test/story/owner-lost.spec.ts'
 const storyTree = 'test/story/tree.spec.ts'
 const story = 'test/story/story.spec.ts'
 const taskApprovals = 'test/story/task-approvals.spec.ts'
@@ -208,7 +209,11 @@ export const actionClauses: readonly Clause[] = [
   {
     id: 'ACT.executing-read-back-only',
     must: 'What was left executing or unknown is only read back.',
-    tests: { [acting]: ['never sends again what nobody knows the outcome of'], [broker]: ['sends nothing that somebody has sent already'] },
+    tests: {
+      [acting]: ['never sends again what nobody knows the outcome of'],
+      [broker]: ['sends nothing that somebody has sent already'],
+      [lost]: ['that lasts and of which nobody knows: waits for a person', 'whose target can prove it: read back'],
+    },
   },
   {
     id: 'ACT.asked-right-before-dispatch',
@@ -223,7 +228,13 @@ export const actionClauses: readonly Clause[] = [
   {
     id: 'ACT.recover-from-checkpoint',
     must: 'It goes on from its checkpoint and the events after that.',
-    tests: { [actions]: ['asks first, leaves the seat, and happens once after the yes'] },
+    tests: {
+      [actions]: ['asks first, leaves the seat, and happens once after the yes'],
+      [lost]: [
+        'right after the owner’s yes: the yes still serves, once',
+        'between its intent and its sending: sent once, by the next owner',
+      ],
+    },
   },
   {
     id: 'ACT.cancel-waits-for-quiet',

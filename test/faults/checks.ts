@@ -85,9 +85,22 @@ function checkOrder(run: RunRow, events: readonly EventRecord[]): string[] {
   const ends = events.filter(({ type }) => type === 'run.finished' || type === 'run.interrupted' || type === 'run.failed')
   if (run.ended_at === null) return ends.length === 0 ? [] : [`run ${run.id} recorded an end and goes on`]
   const last = events.at(-1)
-  return ends.length === 1 && ends[0] === last && last?.type === `run.${run.state}`
-    ? []
-    : [`run ${run.id} is ${run.state} and ends with ${ends.map(({ type }) => type).join(', ')} before ${last?.type}`]
+  return [
+    ...checkLoss(run, events),
+    ...(ends.length === 1 && ends[0] === last && last?.type === `run.${run.state}`
+      ? []
+      : [`run ${run.id} is ${run.state} and ends with ${ends.map(({ type }) => type).join(', ')} before ${last?.type}`]),
+  ]
+}
+
+/** A run whose owner died ends where words were coming in, were being taken as the answer, or nothing had begun; anywhere else it goes on. */
+function checkLoss(run: RunRow, events: readonly EventRecord[]): string[] {
+  if (run.reason !== 'lease_expired' || run.kind === 'maintenance') return []
+  const wasSpeaking = events.some(({ type, cause }) => type === 'llm.unknown' && cause.tag === 'lease_expired')
+  const before = events.findLast(({ cause }) => cause.tag !== 'lease_expired' && cause.tag !== 'steer')
+  const wasAccepting = before?.type === 'turn.finished'
+  const hadBegun = events.some(({ type }) => type === 'run.started')
+  return wasSpeaking || wasAccepting || !hadBegun ? [] : [`run ${run.id} was given up after ${before?.type}, where it could go on`]
 }
 
 async function checkReplay(stage: Stage, run: RunRow): Promise<string[]> {

@@ -58,7 +58,7 @@ export class ApprovalsService {
 
   /**
    * The owner's answer. The same answer twice is one; another answer to a question that is settled is a conflict. Throws not_found,
-   * wrong_state, conflict (the answer is about other arguments), run_ended.
+   * wrong_state, conflict (the answer is about other arguments), run_ended, killed (a yes, while the switch is set).
    */
   async decide(ownerId: string, approvalId: string, answer: DecideApproval): Promise<ApprovalView> {
     const { unitOfWork, approvals, runs, log, clock } = this.#deps
@@ -80,6 +80,8 @@ export class ApprovalsService {
       if (row.state !== 'pending' || row.expires_at <= clock.now()) {
         throw new LingtaiError('wrong_state', 'The question is settled or its time is over.')
       }
+      // A yes would only end the run: the question waits until the switch is lifted.
+      if (to === 'approved' && (await runs.isKilled(run))) throw new LingtaiError('killed')
       await this.#settle(row, to, { by: ownerId, actor: 'owner' })
       await this.#goOn(run)
     })

@@ -100,7 +100,7 @@ export class EffectRepository implements EffectLedger {
     const before = statesBefore(event)
     const cases = before.map((state) => `WHEN '${state}' THEN '${nextEffectState(state, event) ?? state}'`).join(' ')
     const moved = await this.#database.execute(
-      `UPDATE effects SET state = CASE state ${cases} END, code = $2, outcome_content_id = $3::uuid, cost_micros = $4, settled_at = clock_timestamp()
+      `UPDATE effects SET state = CASE state ${cases} END, code = $2, outcome_content_id = $3::uuid, cost_micros = coalesce($4::bigint, cost_micros), settled_at = clock_timestamp()
        WHERE id = $1::uuid AND state = ANY ($5::text[])`,
       [effectId, code, outcomeContentId, costMicros, before],
     )

@@ -78,6 +78,23 @@ describe('RunDriver (K9)', () => {
     expect(asked).not.toContain('request_model')
   })
 
+  it('goes on to the end where a waiting run may not resume: it is not left as if it waited still (K8)', async () => {
+    const { asked, effects } = outside(['refused'])
+    const waiting = {
+      ...initialState(null),
+      phase: 'suspended',
+      waits_for: { reason: 'waiting_for_effect', checkpoint_id: id(1) },
+    } as const
+    const driver = new RunDriver({ state: waiting, effects })
+    for (const command of [
+      { tag: 'resume', fence: 2 },
+      { tag: 'fail', code: 'killed' },
+    ] as const)
+      driver.submit(command)
+    expect(await driver.run()).toBe('sealed')
+    expect(asked).toEqual(['record', 'abort_model', 'seal'])
+  })
+
   it('writes nothing more once the run is somebody else’s', async () => {
     const { asked, effects } = outside(['done', 'fenced'])
     const driver = new RunDriver({ state: initialState(null), effects })

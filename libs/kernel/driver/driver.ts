@@ -73,17 +73,25 @@ export class RunDriver {
       const before = this.#state
       const { state, actions } = reduce(before, command)
       this.#state = state
-      for (const action of actions) {
-        const performed = await this.#perform(action, command)
-        if (performed === 'fenced') return this.#stopFenced()
-        if (performed === 'done') continue
-        // Nothing of this command became durable, so nothing of it happened: no action after it, no trace in the state (K3).
+      const performed = await this.#performAll(actions, command)
+      if (performed === 'fenced') return this.#stopFenced()
+      if (performed === 'refused') {
+        // Nothing of this command became durable, so nothing of it happened: no trace in the state (K3).
         this.#state = before
-        break
+        continue
       }
       if (this.#state.phase === 'ended') return 'sealed'
       if (this.#state.phase === 'suspended') return 'suspended'
     }
+  }
+
+  /** One after another; none after one that was not done. */
+  async #performAll(actions: readonly RunAction[], command: RunCommand): Promise<Performed> {
+    for (const action of actions) {
+      const performed = await this.#perform(action, command)
+      if (performed !== 'done') return performed
+    }
+    return 'done'
   }
 
   #stopFenced(): DriverOutcome {

@@ -133,10 +133,10 @@ export type RunCommand =
   | { tag: 'cancel'; settled_tokens: number }
   | { tag: 'limit_reached'; which: BudgetAxis; limit: number; needed: number; settled_tokens: number }
   | { tag: 'fail'; code: FailCode }
-  /** The process leaves: what can be handed over is, the rest ends. */
-  | { tag: 'drain'; settled_tokens: number; checkpoint_id: string }
-  /** Found by whoever took the run over: its owner is gone (M7, case Q7). */
-  | { tag: 'lease_expired'; settled_tokens: number }
+  /** The process leaves: what can be handed over is, the rest ends. `checkpoint_id`: null where nobody could take the run on. */
+  | { tag: 'drain'; settled_tokens: number; checkpoint_id: string | null }
+  /** Found by whoever took the run over: its owner is gone (M7, case Q7). `checkpoint_id`: as for `drain`. */
+  | { tag: 'lease_expired'; settled_tokens: number; checkpoint_id: string | null }
   | { tag: 'queue_expired' }
   | { tag: 'accepted'; content_id: string; digest: string }
   | { tag: 'vetoed'; plugin: string; reason: string }

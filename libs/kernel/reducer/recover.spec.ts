@@ -104,7 +104,7 @@ function nextCommand(state: RunLoopState, draw: number, n: number): RunCommand {
 
 /** What ending a run whose owner is gone would write. */
 function endOf(state: RunLoopState): RunEvent[] {
-  const { actions } = reduce(state, { tag: 'lease_expired', settled_tokens: state.effect?.reserved_tokens ?? 0 })
+  const { actions } = reduce(state, { tag: 'lease_expired', settled_tokens: state.effect?.reserved_tokens ?? 0, checkpoint_id: null })
   return actions.flatMap((action) => ('events' in action ? action.events : []))
 }
 

@@ -235,7 +235,7 @@ describe('acting', () => {
         (event, index) => ({ ...event, seq: index + 1, content_digests: event.content_digests ?? [] }) as unknown as EventRecord,
       )
       for (const state of [out.state, recoverState(id(9), records)]) {
-        const end = reduce(state, { tag: 'lease_expired', settled_tokens: 0 })
+        const end = reduce(state, { tag: 'lease_expired', settled_tokens: 0, checkpoint_id: null })
         const told = end.actions.flatMap((action) => ('events' in action ? action.events : []))
         expect(types(told)).toEqual(['effect.unknown', 'budget.settled', ...givenUp, 'run.interrupted'])
         expect(told[0]?.payload).toMatchObject({ effect_id: id(301) })
@@ -251,7 +251,8 @@ describe('acting', () => {
     }),
     fc.constantFrom<RunCommand>(
       { tag: 'fail', code: 'harness_error' },
-      { tag: 'lease_expired', settled_tokens: 0 },
+      { tag: 'lease_expired', settled_tokens: 0, checkpoint_id: null },
+      { tag: 'lease_expired', settled_tokens: 0, checkpoint_id: id(991) },
       { tag: 'limit_reached', which: 'max_wall_ms', limit: 1, needed: 2, settled_tokens: 0 },
     ),
     fc

@@ -3,7 +3,7 @@ import { admit } from '../admission/admit.ts'
 import type { RunAction, RunEvent } from './actions.ts'
 import type { RunCommand, SeenObservation } from './commands.ts'
 import { spentMicros } from './state.ts'
-import type { RunLoopState, ToolCall } from './state.ts'
+import type { RunLoopState, RunPhase, ToolCall } from './state.ts'
 import { exhausted, interrupt, nextTurn, unchanged, vetoEvents } from './transitions.ts'
 import type { Reduction } from './transitions.ts'
 
@@ -40,10 +40,18 @@ function goOn(state: RunLoopState, first: RunEvent[]): Reduction {
   return nextTurn(state, first)
 }
 
-/** Where nothing is out, another process takes the run on from a checkpoint; null where words are coming in, which nobody can take over. */
-export function handOver(state: RunLoopState, checkpointId: string): Reduction | null {
-  if (state.phase !== 'acting' && state.phase !== 'projecting' && state.phase !== 'retrying') return null
-  return suspend({ ...state, effect: null }, { reason: 'waiting_for_effect', checkpointId, first: [], approval: null })
+/** Where a run stands when another process can take it on: between words, whatever it did (`003…` §4). */
+const handedOver: ReadonlySet<RunPhase> = new Set<RunPhase>(['projecting', 'retrying', 'acting', 'suspended'])
+
+/**
+ * Another process takes the run on from a checkpoint; null where nobody can, or where words are coming in, which nobody can take over. An
+ * action that is out is looked at by whoever resumes.
+ */
+export function handOver(state: RunLoopState, checkpointId: string | null): Reduction | null {
+  if (checkpointId === null || !handedOver.has(state.phase)) return null
+  // An end that was this very handing over has come.
+  const ending = state.ending?.checkpoint_id === null ? state.ending : null
+  return suspend({ ...state, effect: null, ending }, { reason: 'waiting_for_effect', checkpointId, first: [], approval: null })
 }
 
 /** Somebody wanted the run to end while an action was out: it ends now that nothing is. */
@@ -303,7 +311,8 @@ function unknownOutcome(state: RunLoopState, call: ToolCall, command: Settled, f
       first: [...first, { type: 'effect.reconciled', payload: { effect_id: command.effect_id, as: 'abandoned', by: 'kernel' } }],
     })
   }
-  return suspend(state, { reason: 'reconcile_required', checkpointId: command.checkpoint_id, first, approval: null })
+  const asked = withCall(state, call.action_id, { phase: 'unknown' })
+  return suspend(asked, { reason: 'reconcile_required', checkpointId: command.checkpoint_id, first, approval: null })
 }
 
 /** The run has its seat back: what it waited for is looked at anew. */
@@ -314,7 +323,6 @@ export function resume(state: RunLoopState, command: Extract<RunCommand, { tag: 
     payload: { fence: command.fence, checkpoint_id: state.waits_for.checkpoint_id },
   }
   const acting: RunLoopState = { ...state, phase: 'acting', waits_for: null }
-  if (state.waits_for.reason === 'waiting_for_approval') return goOn(acting, [resumed])
   const out = acting.calls.find(isOut)
   if (acting.calls.length === 0) {
     // Handed over before the turn's request was sent.
@@ -328,15 +336,12 @@ export function resume(state: RunLoopState, command: Extract<RunCommand, { tag: 
   }
   if (!out || out.effect_id === null) return goOn(acting, [resumed])
   const { effect_id, action_id, constraints } = out
-  // What was never sent is tried again; what was sent is only asked after, and was said to be unknown already.
-  const isUnsent = state.waits_for.reason === 'waiting_for_effect' && out.phase === 'dispatched'
-  const next: RunAction = isUnsent
-    ? { type: 'dispatch_effect', effect_id, action_id, constraints }
-    : { type: 'reconcile_effect', effect_id, action_id }
-  return {
-    state: isUnsent ? acting : withCall(acting, action_id, { phase: 'unknown' }),
-    actions: [{ type: 'record', events: [resumed] }, next],
-  }
+  // What was said to be unknown is only asked after. Of anything else the ledger knows whether it was ever sent.
+  const next: RunAction =
+    out.phase === 'dispatched'
+      ? { type: 'dispatch_effect', effect_id, action_id, constraints }
+      : { type: 'reconcile_effect', effect_id, action_id }
+  return { state: acting, actions: [{ type: 'record', events: [resumed] }, next] }
 }
 
 /** The truth about an unknown effect, from the target or from a person. */
@@ -360,6 +365,11 @@ function isOut({ phase }: ToolCall): boolean {
   return phase === 'dispatched' || phase === 'unknown'
 }
 
+/** An action is out and its run waits without an owner. */
+export function isOutUnheld(state: RunLoopState): boolean {
+  return state.phase === 'suspended' && state.calls.some(isOut)
+}
+
 /** An end that was asked for while an action is out: it waits for what becomes of that, since nobody can call it back. */
 export function endAfterAction(state: RunLoopState, tag: RunCommand['tag'], ending: NonNullable<RunLoopState['ending']>): Reduction | null {
   if (state.phase !== 'acting' || !state.calls.some(isOut)) return null
@@ -370,9 +380,9 @@ export function endAfterAction(state: RunLoopState, tag: RunCommand['tag'], endi
   }
 }
 
-/** The end of a run whose owner is gone while an action was out: nobody knows what became of it, which is said and charged once. */
+/** The end of a run that nobody takes on while an action is out: nobody knows what became of it, which is said and charged once. */
 export function abandonAction(state: RunLoopState, code: string): RunEvent[] {
-  if (state.phase !== 'acting') return []
+  if (state.phase !== 'acting' && state.phase !== 'suspended') return []
   return state.calls.flatMap((call): RunEvent[] => {
     if (call.phase !== 'dispatched' || call.effect_id === null) return []
     const unknown: RunEvent[] = [

@@ -1,7 +1,17 @@
 import type { PlacedSegment, RunEvent } from './actions.ts'
 import type { RunCommand } from './commands.ts'
 import { REDUCER_VERSION, spentMicros } from './state.ts'
-import { abandonAction, beginActing, endAfterAction, handOver, judgeCall, reconcileEffect, resume, settleEffect } from './reduce-actions.ts'
+import {
+  abandonAction,
+  beginActing,
+  endAfterAction,
+  handOver,
+  isOutUnheld,
+  judgeCall,
+  reconcileEffect,
+  resume,
+  settleEffect,
+} from './reduce-actions.ts'
 import type { RunLoopState } from './state.ts'
 import { endOf, exhausted, fail, interrupt, nextTurn, startTurn, steerEvent, unchanged, vetoEvents } from './transitions.ts'
 import type { Reduction } from './transitions.ts'
@@ -50,6 +60,8 @@ export function reduce(state: RunLoopState, command: RunCommand): Reduction {
     case 'resume':
       return resume(state, command)
     case 'cancel':
+      // An action that nobody has in hand is looked at first: its run ends when that is settled (case E12).
+      if (isOutUnheld(state)) return unchanged(state)
       return (
         endAfterAction(state, command.tag, { reason: 'cancelled', which: null, limit: 0, needed: 0, checkpoint_id: null }) ??
         interrupt(state, { reason: 'cancelled', abort: true, first: unknownEffect(state, 'aborted', null, command.settled_tokens) })
@@ -69,10 +81,13 @@ export function reduce(state: RunLoopState, command: RunCommand): Reduction {
         interrupt(state, { reason: 'drained', abort: true, first: unknownEffect(state, 'aborted', null, command.settled_tokens) })
       )
     case 'lease_expired':
-      return interrupt(state, {
-        reason: 'lease_expired',
-        first: [...unknownEffect(state, 'owner_lost', null, command.settled_tokens), ...abandonAction(state, 'owner_lost')],
-      })
+      return (
+        handOver(state, command.checkpoint_id) ??
+        interrupt(state, {
+          reason: 'lease_expired',
+          first: [...unknownEffect(state, 'owner_lost', null, command.settled_tokens), ...abandonAction(state, 'owner_lost')],
+        })
+      )
     case 'queue_expired':
       return state.phase === 'created' ? interrupt(state, { reason: 'queue_expired', first: [] }) : unchanged(state)
     case 'fail':

@@ -282,10 +282,10 @@ function commandOf(step: RecordedStep, state: RunLoopState, kindOf: (ordinal: nu
     case 'resume':
       return { tag: 'resume', fence: read.number('fence') }
     case 'drain':
-      return { tag: 'drain', settled_tokens: read.number('settled_tokens'), checkpoint_id: read.text('checkpoint_id') }
-    case 'cancel':
     case 'lease_expired':
-      return { tag: step.tag, settled_tokens: read.number('settled_tokens') }
+      return { tag: step.tag, settled_tokens: read.number('settled_tokens'), checkpoint_id: read.textOrNull('checkpoint_id') }
+    case 'cancel':
+      return { tag: 'cancel', settled_tokens: read.number('settled_tokens') }
     case 'limit_reached':
       return {
         tag: 'limit_reached',

@@ -1,12 +1,12 @@
 import type { RunRow } from '#kernel/ports/run-store'
 import type { Seat } from '#kernel/ports/seat'
-import { endFromRecord, lastPublicSeq } from '../turn/end-from-record.ts'
-import type { EndingCommand } from '../turn/end-from-record.ts'
 import { inheritanceOf } from '../turn/inheritance.ts'
 import { readStream } from '../turn/read-stream.ts'
 import { resumptionOf } from '../turn/resumption.ts'
 import { RunHost } from '../turn/run-host.ts'
 import type { RunHostDeps } from '../turn/run-deps.ts'
+import { commandUndriven, lastPublicSeq } from '../turn/undriven-run.ts'
+import type { UndrivenCommand } from '../turn/undriven-run.ts'
 
 /** A sign of life this often (decision 22). */
 const HEARTBEAT_MS = 5_000
@@ -14,8 +14,8 @@ const HEARTBEAT_MS = 5_000
 const SWEEP_MS = 2_000
 
 /**
- * Grants the seat (命台) and keeps it honest: starts the next run of a free seat, extends the leases of its own runs, ends runs whose owner is
- * gone with what they had said (M5, M7; cases Q2, Q3, Q7). Postgres decides; everything here may run on any number of replicas at once.
+ * Grants the seat (命台) and keeps it honest: starts the next run of a free seat, extends the leases of its own runs, takes runs whose owner is
+ * gone to their end with what they had said, or to where they go on (M5, M7; cases Q2, Q3, Q7). Postgres decides; everything here may run on any number of replicas at once.
  */
 export class SeatKeeper {
   readonly #deps: RunHostDeps
@@ -93,7 +93,8 @@ export class SeatKeeper {
       .then(() => undefined)
       .catch((error: unknown) => this.#deps.report(error, run.id))
       .finally(() => {
-        this.#hosts.delete(run.id)
+        // The run may have been lost and be here again, with another host.
+        if (this.#hosts.get(run.id)?.host === host) this.#hosts.delete(run.id)
         this.#seat.announce(run.character_id)
       })
     this.#hosts.set(run.id, { host, done })
@@ -129,9 +130,9 @@ export class SeatKeeper {
   }
 
   /** Ends a run that never had the seat: cancelled in the queue, or waited too long. Answers false when it got the seat meanwhile. */
-  async endQueued(run: RunRow, command: Extract<EndingCommand, { tag: 'cancel' | 'queue_expired' }>): Promise<boolean> {
+  async endQueued(run: RunRow, command: Extract<UndrivenCommand, { tag: 'cancel' | 'queue_expired' }>): Promise<boolean> {
     const taken = await this.#deps.runs.takeQueued(run.id, this.#holder)
-    return taken !== null && this.#end(taken, command)
+    return taken !== null && (await this.#command(taken, command))
   }
 
   /** What a run waited for is there, or worth another look: it stands at the head of its line. */
@@ -142,13 +143,13 @@ export class SeatKeeper {
 
   async #endDead(run: RunRow): Promise<void> {
     const taken = await this.#deps.runs.takeOver(run.id, run.fence, this.#holder)
-    if (taken) await this.#end(taken, { tag: 'lease_expired' })
+    if (taken) await this.#command(taken, { tag: 'lease_expired' })
   }
 
-  async #end(run: RunRow, command: EndingCommand): Promise<boolean> {
-    const ended = await endFromRecord({ run, command, deps: this.#deps })
+  async #command(run: RunRow, command: UndrivenCommand): Promise<boolean> {
+    const outcome = await commandUndriven({ run, command, deps: this.#deps })
     this.#seat.announce(run.character_id)
-    return ended
+    return outcome !== null
   }
 
   #every(milliseconds: number, work: () => Promise<void>): void {

@@ -7,7 +7,6 @@ import { assemble } from '../prompt/assemble.ts'
 import type { PromptEntity, PromptReadings } from '../prompt/entity.ts'
 import { ContextOverflowError } from '../prompt/prompt-errors.ts'
 import { continuationMessages } from './continuation.ts'
-import { lastPublicSeq } from './end-from-record.ts'
 import { keepAlive } from './keep-alive.ts'
 import type { ContextProjector, ProjectedRequest, ProjectInput } from './ports.ts'
 import { readStream } from './read-stream.ts'
@@ -17,6 +16,7 @@ import { resumptionOf } from './resumption.ts'
 import { shownName } from './run-actions.ts'
 import type { RunHostDeps } from './run-deps.ts'
 import { RunHost } from './run-host.ts'
+import { lastPublicSeq } from './undriven-run.ts'
 
 /** A stored text that a delegated run is told. */
 export type DelegatedText = { text: string; contentId: string; digest: string; trust: Trust }

@@ -70,7 +70,7 @@ async function apply(run: RunRow, event: RunEvent, deps: EffectDeps): Promise<vo
     }
     case 'effect.unknown': {
       const { effect_id, code } = event.payload
-      return markUnknown(ledger, effect_id, code)
+      return markUnknown(ledger, effect_id, { code, costMicros: charged(effect_id, 'budget.settled') })
     }
     case 'effect.reconciled': {
       const { effect_id, as } = event.payload
@@ -106,13 +106,17 @@ async function bind(run: RunRow, intent: EventPayload<'effect.intent'>, { ledger
 }
 
 /** An intent that nobody sent before its owner was gone has not happened: no unknown is made of it. */
-async function markUnknown(ledger: EffectLedger, effectId: string, code: string): Promise<void> {
+async function markUnknown(
+  ledger: EffectLedger,
+  effectId: string,
+  { code, costMicros }: { code: string; costMicros: number | null },
+): Promise<void> {
   const effect = await ledger.get(effectId)
   if (effect?.state === 'intent') {
     await settle(ledger, effectId, ['denied'], { code, outcomeContentId: null, costMicros: 0 })
     return
   }
-  await settle(ledger, effectId, ['unknown'], { code, outcomeContentId: null, costMicros: null })
+  await settle(ledger, effectId, ['unknown'], { code, outcomeContentId: null, costMicros })
 }
 
 async function settle(

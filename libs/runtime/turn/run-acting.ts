@@ -32,8 +32,9 @@ export class RunActing {
   }
 
   dispatch({ effect_id: effectId, action_id, constraints }: Extract<RunAction, { type: 'dispatch_effect' }>): Promise<void> {
-    const { actions, soFar } = this.#deps
-    return this.#take(actions.dispatch({ call: this.#call(action_id), effectId, constraints, contextTrust: soFar.trust }))
+    const { actions, soFar, state } = this.#deps
+    const ending = state().ending !== null
+    return this.#take(actions.takeUp({ call: this.#call(action_id), effectId, constraints, contextTrust: soFar.trust, ending }))
   }
 
   reconcile({ effect_id: effectId, action_id }: Extract<RunAction, { type: 'reconcile_effect' }>): Promise<void> {

@@ -43,6 +43,8 @@ export const APPROVAL_TIMEOUT_MS = 24 * 60 * 60_000
 /** Nobody judged stricter: the resident judge (司命) is a plugin that tightens this. */
 const unmoved: Arbitration = { capability: 'autonomous', data: 'autonomous', consequence: 'autonomous', situation: 'autonomous' }
 
+type DispatchInput = { call: ToolCall; effectId: string; constraints: readonly Constraint[]; contextTrust: Trust }
+
 type Deps = ActionDeps & { contents: ContentStore; runs: RunStore; ids: Ids; clock: Clock }
 
 /** A tool as it is shown to a model: providers take letters, digits, `_` and `-` in names. */
@@ -231,12 +233,7 @@ export class RunActions {
   }
 
   /** Sends an effect whose intent is durable, and says what became of it. */
-  async dispatch(input: {
-    call: ToolCall
-    effectId: string
-    constraints: readonly Constraint[]
-    contextTrust: Trust
-  }): Promise<{ command: Extract<RunCommand, { tag: 'effect_settled' }>; contents: PendingContent[] }> {
+  async dispatch(input: DispatchInput): Promise<{ command: Extract<RunCommand, { tag: 'effect_settled' }>; contents: PendingContent[] }> {
     const { ledger, broker } = this.#deps
     const { call, effectId, constraints, contextTrust } = input
     this.#abort = new AbortController()
@@ -251,6 +248,24 @@ export class RunActions {
       stillAllowed: () => this.#stillAllowed(call, contextTrust),
     })
     return this.#settled(call, effectId, outcome, priceOfCall(found.contract, given) ?? 0)
+  }
+
+  /**
+   * As `dispatch`, for the single owner of a run: what an owner before sent is only read back, never sent again; nothing new goes out of a run
+   * that is about to end (spec/2 "Run loop", cases E9, E20).
+   */
+  async takeUp({ ending, ...input }: DispatchInput & { ending: boolean }): ReturnType<RunActions['dispatch']> {
+    const { call, effectId, constraints, contextTrust } = input
+    const effect = await this.#deps.ledger.get(effectId)
+    if (effect?.state === 'intent' && ending) return this.#settled(call, effectId, { type: 'denied', code: 'cancelled' }, 0)
+    if (effect?.state !== 'executing') return this.dispatch(input)
+    const { found, given } = await this.#facts(call, contextTrust, null)
+    if (!found || given === null) return this.#settled(call, effectId, ownerLost, effect.reserved_micros)
+    const proof = await this.#deps.broker.readBack({
+      target: found.target,
+      call: this.#effectCall(effectId, call, given, { constraints, trust: contextTrust }),
+    })
+    return this.#settled(call, effectId, proof ? { type: 'done', costMicros: null, ...proof } : ownerLost, effect.reserved_micros)
   }
 
   #effectCall(
@@ -348,6 +363,8 @@ export class RunActions {
     }
   }
 }
+
+const ownerLost: Dispatched = { type: 'unknown', code: 'owner_lost' }
 
 /** The strictest mode of all layers; without a grant of the owner there is none, which forbids. */
 function modeOf(layers: readonly GrantLayerRow[]): AdmissionFacts['mode'] {

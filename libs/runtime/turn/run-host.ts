@@ -11,7 +11,6 @@ import { acceptAnswer } from './accept-answer.ts'
 import { causeOf } from './cause.ts'
 import { DeltaWriter } from './delta-writer.ts'
 import type { Segment } from './delta-writer.ts'
-import { endFromRecord } from './end-from-record.ts'
 import type { RunPin } from './ports.ts'
 import { RunActing } from './run-acting.ts'
 import type { RunActingDeps } from './run-acting.ts'
@@ -23,6 +22,7 @@ import { RunModel } from './run-model.ts'
 import { RunPublisher } from './run-publisher.ts'
 import { RunRecorder } from './run-recorder.ts'
 import { RunSoFar } from './run-so-far.ts'
+import { canBeTakenOn, commandUndriven } from './undriven-run.ts'
 
 /**
  * One run, from the granted seat to its end: the effects that the driver asks for (spec/1 "The life of a turn", 3–8). Lives in one process
@@ -169,8 +169,8 @@ export class RunHost implements RunEffects {
   async #endBroken(): Promise<DriverOutcome> {
     this.abortModel()
     this.abortEffect()
-    const sealed = await endFromRecord({ run: this.run, command: { tag: 'fail', code: 'harness_error' }, deps: this.#deps })
-    return sealed ? 'sealed' : 'fenced'
+    const outcome = await commandUndriven({ run: this.run, command: { tag: 'fail', code: 'harness_error' }, deps: this.#deps })
+    return outcome ?? 'fenced'
   }
 
   /** The lease is gone, or the process leaves without time to say so. */
@@ -179,7 +179,7 @@ export class RunHost implements RunEffects {
   }
 
   drain(): void {
-    this.#cutOff({ tag: 'drain', settled_tokens: 0, checkpoint_id: this.#deps.ids.next() })
+    this.#cutOff({ tag: 'drain', settled_tokens: 0, checkpoint_id: canBeTakenOn(this.run) ? this.#deps.ids.next() : null })
   }
 
   /** The kill switch is set: nothing more is written but the end. */
