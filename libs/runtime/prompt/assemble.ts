@@ -7,6 +7,7 @@ import type { Dropped } from './claim-budget.ts'
 import { conversationUnits, questionIndex } from './conversation-units.ts'
 import type { ConversationUnit } from './conversation-units.ts'
 import type { ContinuationMessage, ConversationMessage, CountTokens, PromptEntity, PromptReadings } from './entity.ts'
+import { fitContinuation } from './fit-continuation.ts'
 import type { MacroValue, MacroValues } from './macros.ts'
 import { place } from './place.ts'
 import { prepareEntities } from './prepare-entities.ts'
@@ -76,21 +77,23 @@ function mandatoryStart(units: readonly ConversationUnit[], entities: readonly P
 
 /**
  * The prompt of one model call: expand, claim the budget, order, record (spec/3). Pure: the same input gives the same output, for the
- * request, the preview and the second check alike. A partial is sent as the text that it is; only its record says so.
+ * request, the preview and the second check alike. A partial is sent as the text that it is; only its record says so. What the run did and
+ * saw is cut to fit, and stored as it is sent.
  *
  * Throws ContextOverflowError, MissingUserMessageError, NotAncestorsError, UnreferencedTextError.
  */
 export function assemble(input: AssembleInput): Assembly {
   const layout = layoutOf(CURRENT_LAYOUT)
   const { conversation, continuation = [], countTokens, window, reserve, toolTokens, trigger = 'normal' } = input
-  const units = conversationUnits({ conversation, continuation, layout, countTokens })
-  const mandatoryFrom = mandatoryStart(units, input.entities)
+  const whole = conversationUnits({ conversation, continuation, layout, countTokens })
+  const mandatoryFrom = mandatoryStart(whole, input.entities)
 
-  const macros = { readings: input.readings, chatKey: input.chatKey, values: { ...input.values, ...conversationValues(units) } }
+  const macros = { readings: input.readings, chatKey: input.chatKey, values: { ...input.values, ...conversationValues(whole) } }
   const entities = prepareEntities({ entities: input.entities, macros, trigger, countTokens })
   const examples = prepareEntities({ entities: input.examples ?? [], macros, trigger, countTokens })
 
   const available = window - reserve - toolTokens
+  const { units, dropped: leftOut } = fitContinuation({ available, entities: entities.prepared, units: whole, mandatoryFrom, countTokens })
   const claimed = claimBudget({ available, entities: entities.prepared, examples: examples.prepared, units, mandatoryFrom })
   const sent = units.slice(claimed.firstUnit)
   const record = recordSent(place(claimed.entities, sent), units[mandatoryFrom])
@@ -99,7 +102,7 @@ export function assemble(input: AssembleInput): Assembly {
   return {
     layoutVersion: CURRENT_LAYOUT,
     ...record,
-    dropped: [...excluded, ...claimed.dropped],
+    dropped: [...excluded, ...leftOut, ...claimed.dropped],
     tokens: { window, reserve, tools: toolTokens, used: claimed.used, history: sent.reduce((sum, unit) => sum + unit.tokens, 0) },
     trust: meetTrust(record.entities.map(({ recorded }) => recorded.trust)),
   }

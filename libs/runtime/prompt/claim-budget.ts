@@ -57,14 +57,32 @@ function unitName(unit: ConversationUnit, ordinal: number): string {
   return ordinal === 0 ? 'question' : 'conversation'
 }
 
-function claimMandatory(claim: Claim, headings: ReadonlyMap<string, PreparedEntity>): Purse {
-  const entities = claim.entities.filter(({ entity }) => entity.forbidOverride)
-  const units = claim.units.slice(claim.mandatoryFrom)
+/** The line above each group. */
+export function headingsOf(entities: readonly PreparedEntity[]): Map<string, PreparedEntity> {
+  const headings = new Map<string, PreparedEntity>()
+  for (const one of entities) if (one.entity.heading && one.entity.group !== undefined) headings.set(one.entity.group, one)
+  return headings
+}
+
+/** The entities without which nothing is sent: those that only a release replaces, with their headings. */
+export function mandatoryEntities(all: readonly PreparedEntity[]): PreparedEntity[] {
+  const headings = headingsOf(all)
+  const entities = all.filter(({ entity }) => entity.forbidOverride)
   const named = entities.flatMap((one) => {
     const heading = one.entity.group === undefined ? undefined : headings.get(one.entity.group)
     return heading && !entities.includes(heading) ? [heading, one] : [one]
   })
-  const mandatory = [...new Set(named)]
+  return [...new Set(named)]
+}
+
+/** Weightiest first, ties by list position. */
+export function byPriority(left: PreparedEntity, right: PreparedEntity): number {
+  return right.entity.priority - left.entity.priority || left.index - right.index
+}
+
+function claimMandatory(claim: Claim): Purse {
+  const units = claim.units.slice(claim.mandatoryFrom)
+  const mandatory = mandatoryEntities(claim.entities)
   const needed = [
     ...mandatory.map(({ entity, tokens }) => ({ identifier: entity.identifier, tokens })),
     ...units.map((unit, ordinal) => ({ identifier: unitName(unit, ordinal), tokens: unit.tokens })),
@@ -105,15 +123,11 @@ function claimHistory(claim: Claim, purse: Purse, dropped: Dropped[]): number {
  * by list position; history from newest to oldest; examples. Throws ContextOverflowError where the mandatory part alone is too large.
  */
 export function claimBudget(claim: Claim): Claimed {
-  const headings = new Map<string, PreparedEntity>()
-  for (const one of claim.entities) if (one.entity.heading && one.entity.group !== undefined) headings.set(one.entity.group, one)
-  const purse = claimMandatory(claim, headings)
+  const headings = headingsOf(claim.entities)
+  const purse = claimMandatory(claim)
   const dropped: Dropped[] = []
 
-  const byPriority = claim.entities
-    .filter(({ entity }) => !entity.forbidOverride && !entity.heading)
-    .sort((left, right) => right.entity.priority - left.entity.priority || left.index - right.index)
-  for (const one of byPriority) {
+  for (const one of claim.entities.filter(({ entity }) => !entity.forbidOverride && !entity.heading).sort(byPriority)) {
     const heading = one.entity.group === undefined ? undefined : headings.get(one.entity.group)
     if (!purse.hold(heading ? [heading, one] : [one])) dropped.push(droppedEntity(one, 'budget'))
   }

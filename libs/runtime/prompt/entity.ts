@@ -77,6 +77,10 @@ export type ContinuationMessage = {
   contentRef: ContentRef | null
   derivedFrom: readonly Id[]
   trust: Trust
+  /** Observed: the words of a message as the character asked for them, which give way after all other results (case K8). */
+  recalled?: true
+  /** Shown in part, so that it fits. */
+  cut?: true
 }
 
 /** What the run read from outside, recorded with it (decisions 15, 42). `utcOffsetMinutes` is the zone's at `now`, east positive. */

@@ -96,7 +96,7 @@ class Recorder {
       content_id: contentRef?.content_id ?? null,
       trust,
       tokens,
-      reason: said.kind,
+      reason: said.cut ? (`${said.kind}_in_part` as const) : said.kind,
     } as const
     this.record.entities.push({ derived, recorded: this.#conversation(fields, below) })
   }

@@ -58,6 +58,9 @@ function calledMessage(
   }
 }
 
+/** The tool that tells a message's own words; what it tells is what somebody went back for (case K8). */
+const RECALL_TOOL = 'recall_original'
+
 /** A refusal is told like a result: what was refused, and why, in one word of ours. */
 function observedMessage({ action, content_id: contentId, trust }: FoldInsert): ContinuationMessage {
   const told = action?.body ?? JSON.stringify({ status: action?.status ?? 'unknown', reason: action?.reason ?? 'erased' })
@@ -67,5 +70,6 @@ function observedMessage({ action, content_id: contentId, trust }: FoldInsert): 
     contentRef: null,
     derivedFrom: contentId === null ? [] : [contentId],
     trust,
+    ...(action?.tool === RECALL_TOOL ? { recalled: true as const } : {}),
   }
 }
