@@ -97,6 +97,17 @@ const reaches = (task: TaskView, status: TaskView['status']): Promise<TaskView> 
   }, `a task that is ${status}`)
 
 describe('the built-in loop', () => {
+  it('goes on after a result that is larger than the window (case K5)', async () => {
+    tool('look.up').script = [() => ({ type: 'done', observation: seen('第三扇门。'.repeat(60_000)), costMicros: null })]
+    world.upstream.script(calling('look_up', '{"text":"door"}'), answer('{"door":', '"third"}'))
+    const task = await begun('builtin', { tools: ['look.up'] })
+    await reaches(task, 'verified')
+    const sent = JSON.parse(world.upstream.requests.at(-1)?.bodyText ?? '{}') as { messages: { role: string; content: string }[] }
+    const observed = sent.messages.find(({ role }) => role === 'tool')?.content ?? ''
+    expect(observed).toMatch(/[0-9]+ of 300000 characters are left out here/)
+    expect(sent.messages[1]?.content).toBe('Find the door.')
+  })
+
   it('works with the task’s own tools, hands over its last words, and is charged to the task', async () => {
     tool('look.up').script = [() => ({ type: 'done', observation: seen('It is the third door.'), costMicros: null })]
     world.upstream.script(calling('look_up', '{"text":"door"}'), answer('{"door":', '"third"}'))

@@ -4,7 +4,7 @@ import { rebuildRequest } from '../projection/rebuild-request.ts'
 import { renderRequest } from '../projection/render-request.ts'
 import { assemble } from './assemble.ts'
 import type { AssembleInput, Assembly } from './assemble.ts'
-import { cutText } from './cut-message.ts'
+import { cutOfText } from './cut-message.ts'
 import type { ContinuationMessage } from './entity.ts'
 import { ContextOverflowError } from './prompt-errors.ts'
 import { chat, contentOf, entity, loaderOf, recorded, request, testFrame, testId } from './test-prompts.ts'
@@ -200,7 +200,7 @@ describe('a cut', () => {
   it('halves no sign at any place', () => {
     const text = '😀'.repeat(200)
     for (let units = 0; units < 120; units++) {
-      const cut = cutText(text, units)
+      const cut = cutOfText(text)(units)
       expect(cut.isWellFormed()).toBe(true)
       const left = Number(/(\d+) of 200/.exec(cut)?.[1])
       expect(left + [...cut].filter((sign) => sign === '😀').length).toBe(200)
@@ -208,6 +208,6 @@ describe('a cut', () => {
   })
 
   it('is none where it would save nothing', () => {
-    expect(cutText('short', 0)).toBe('short')
+    expect(cutOfText('short')(0)).toBe('short')
   })
 })

@@ -2,7 +2,8 @@ import type { EntitySource } from '#contracts'
 import { byPriority, headingsOf, mandatoryEntities } from './claim-budget.ts'
 import type { Dropped } from './claim-budget.ts'
 import type { ConversationUnit } from './conversation-units.ts'
-import { cutMessage, longestText } from './cut-message.ts'
+import { cutOf } from './cut-message.ts'
+import type { Cut } from './cut-message.ts'
 import type { ContinuationMessage, CountTokens } from './entity.ts'
 import { MESSAGE_TOKENS, REQUEST_TOKENS } from './prepare-entities.ts'
 import type { PreparedEntity } from './prepare-entities.ts'
@@ -18,6 +19,7 @@ type Fit = {
 }
 
 type SaidUnit = Extract<ConversationUnit, { kind: 'said' }>
+type Cuttable = { unit: SaidUnit; cut: Cut }
 
 /** Who the character is and what it was asked comes before what its tools brought; recollections and lore only where they weigh more. */
 const beforeResults: ReadonlySet<EntitySource> = new Set<EntitySource>([
@@ -55,8 +57,9 @@ export function fitContinuation(fit: Fit): { units: readonly ConversationUnit[];
   const free = fit.available - REQUEST_TOKENS - sum(mandatoryEntities(fit.entities)) - (sum(mandatory) - sum(said))
   const kept = keptBefore(fit.entities)
   if (sum(said) <= free - sum(kept)) return { units: fit.units, dropped: [] }
-  const room = free - heldBeside(kept, free - sum(said.map((unit) => cutTo(unit, 0, fit.countTokens))))
-  const cuts = cutToFit(said, room, fit.countTokens)
+  const cuttable = said.map((unit) => ({ unit, cut: cutOf(unit.said) }))
+  const room = free - heldBeside(kept, free - sum(cuttable.map((one) => cutTo(one, 0, fit.countTokens))))
+  const cuts = cutToFit(cuttable, room, fit.countTokens)
   return {
     units: fit.units.map((unit) => (unit.kind === 'said' ? (cuts.get(unit) ?? unit) : unit)),
     dropped: said.flatMap((unit, index): Dropped[] => {
@@ -87,16 +90,17 @@ function heldBeside(entities: readonly PreparedEntity[], free: number): number {
   return held
 }
 
-function cutToFit(said: readonly SaidUnit[], room: number, countTokens: CountTokens): Map<SaidUnit, SaidUnit> {
+function cutToFit(said: readonly Cuttable[], room: number, countTokens: CountTokens): Map<SaidUnit, SaidUnit> {
   const cuts = new Map<SaidUnit, SaidUnit>()
-  let excess = sum(said) - room
+  let excess = sum(said.map(({ unit }) => unit)) - room
   for (const { gives, floor, share } of passes) {
     const least = Math.max(floor, Math.floor(room * share))
-    for (const unit of said) {
+    for (const one of said) {
+      const { unit } = one
       const shown = cuts.get(unit) ?? unit
       if (excess <= 0) return cuts
       if (!gives(unit.said) || shown.tokens <= least) continue
-      const cut = cutTo(unit, Math.max(least, shown.tokens - excess), countTokens)
+      const cut = cutTo(one, Math.max(least, shown.tokens - excess), countTokens)
       if (cut.tokens >= shown.tokens) continue
       excess -= shown.tokens - cut.tokens
       cuts.set(unit, cut)
@@ -106,24 +110,24 @@ function cutToFit(said: readonly SaidUnit[], room: number, countTokens: CountTok
 }
 
 /** The most of a message that takes so many tokens, or the least that can be shown of it. */
-function cutTo(unit: SaidUnit, tokens: number, countTokens: CountTokens): SaidUnit {
+function cutTo({ unit, cut }: Cuttable, tokens: number, countTokens: CountTokens): SaidUnit {
   const cutAt = (units: number): SaidUnit => {
-    const text = cutMessage(unit.said, units)
+    const text = cut(units)
     const messages = unit.messages.map((message) => ({ ...message, content: text }))
     const said: ContinuationMessage = { ...unit.said, text, contentRef: null, cut: true }
     return text === unit.said.text ? unit : { ...unit, said, messages, tokens: MESSAGE_TOKENS + countTokens(text) }
   }
   let best = cutAt(0)
   let least = 0
-  let most = Math.min(longestText(unit.said), tokens * UNITS_PER_TOKEN)
+  let most = Math.min(unit.said.text.length, tokens * UNITS_PER_TOKEN)
   while (least < most) {
     const middle = Math.ceil((least + most) / 2)
-    const cut = cutAt(middle)
-    if (cut.tokens > tokens) {
+    const tried = cutAt(middle)
+    if (tried.tokens > tokens) {
       most = middle - 1
       continue
     }
-    best = cut
+    best = tried
     least = middle
   }
   return best
