@@ -1,5 +1,6 @@
-// node scripts/verify-evidence.mjs FILE [--key BASE64]: checks a file that GET /v1/runs/{id}/evidence answered, with Node (from 18) and that
-// file alone. Recomputes the chain of the run's events, the digests of every content that is still there, the request digests, the way from
+// node scripts/verify-evidence.mjs FILE [--key BASE64]: checks a file that GET /v1/runs/{id}/evidence or GET /v1/tasks/{id}/evidence answered,
+// with Node (from 18) and that file alone. Of a task: the signature, the chains of its stream and its attempts', and that its lists say what
+// these events say. Of a run: recomputes the chain of the run's events, the digests of every content that is still there, the request digests, the way from
 // the chain to the signed anchor, and both signatures. Exits with 1 where anything differs, with 2 where there is nothing to check.
 // `--key` is the instance's public key as one knows it from elsewhere: without it the file proves that it is whole, not whose it is.
 import { createHash, createPublicKey, verify } from 'node:crypto'
@@ -42,9 +43,10 @@ try {
   const bytes = readFileSync(file)
   const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
   const evidence = JSON.parse(text)
-  check(evidence.lingtai_evidence === 1, 'the file is no evidence of a version that is known here')
+  check(evidence.lingtai_evidence === 1 || evidence.lingtai_task_evidence === 1, 'the file is no evidence of a version that is known here')
   check(JSON.stringify(evidence) === text.replace(/\n$/, ''), 'the file is not spelled as it was written')
-  checkStatement(evidence)
+  if (evidence.lingtai_task_evidence === 1) checkTask(evidence)
+  else checkStatement(evidence)
 } catch (error) {
   faults.push(`the file cannot be read: ${error.message}`)
 }
@@ -53,20 +55,24 @@ function checkStatement(evidence) {
   const { statement, public_key: key, signature } = evidence
   check(same(Object.keys(evidence).sort(), ['lingtai_evidence', 'public_key', 'signature', 'statement']), 'the file has other members')
   check(isSigned(canonicalJson(statement), key, signature), 'the statement is not signed by the key that it names')
-  const records = checkChain(statement)
+  const records = checkChain(`run:${statement.run.id}`, statement.events)
   checkContents(statement, records)
   checkRequests(records)
   checkSummaries(statement, records)
   checkProof(statement, key)
+  checkKey(key)
+}
+
+function checkKey(key) {
   if (pinned !== undefined) check(key === pinned, `the key is ${key}, not ${pinned}`)
   else notes.push(`signed by ${key}: compare it with the key that you know, or give --key`)
 }
 
-function checkChain({ run, events }) {
-  const stream = `run:${run.id}`
+/** Answers the events of a stream, which has to be whole from its first one. */
+function checkChain(stream, events) {
   let previous = Buffer.alloc(32)
   return events.map((event, index) => {
-    const where = `event ${index + 1}`
+    const where = `${stream}, event ${index + 1}`
     previous = sha256(previous, Buffer.from(event.canonical, 'utf8'))
     check(hex(previous) === event.hash, `${where}: its hash does not follow`)
     const record = JSON.parse(event.canonical)
@@ -177,6 +183,83 @@ function checkProof({ run, events, proof, instance_id: instance }) {
   }
   check(hex(node) === body.heads_root, 'the way to the anchor leads elsewhere')
   notes.push(`anchor ${anchor.seq} of ${body.at} covers ${head.seq} of ${events.length} events; its key is ${anchor.public_key}`)
+}
+
+// ------------------------------------------------------------ tasks
+
+function checkTask({ public_key: key, signature, ...rest }) {
+  check(isSigned(canonicalJson(rest), key, signature), 'the package is not signed by the key that it names')
+  const { task, attempts, proof } = rest
+  const streams = [`task:${task.task_id}`, ...attempts.map(({ attempt_id: id }) => `run:${id}`)]
+  check(
+    same(
+      proof.map(({ stream }) => stream),
+      streams,
+    ),
+    'the streams are not those of the task and its attempts',
+  )
+  const records = proof.map(({ stream, events, whole }) => {
+    check(whole === true, `${stream} is said not to be whole`)
+    return checkChain(stream, events)
+  })
+  checkTaskLists(rest, records[0] ?? [])
+  checkTaskEffects(rest, records.slice(1).flat())
+  checkKey(key)
+  notes.push(`task ${task.task_id}: ${attempts.length} attempts, ${records.flat().length} events`)
+}
+
+/** The lists beside the task's own events say nothing that these do not say. */
+function checkTaskLists({ task, attempts, actions, candidate, policies, verification, final_commit: commit, lineage }, records) {
+  const of = (type) => records.filter((record) => record.type === type).map((record) => record.payload)
+  const last = (type, holds) => of(type).findLast(holds)
+  const ids = (entries, name) => entries.map((entry) => entry[name]).sort()
+  const [created] = of('task.created')
+  check(
+    records[0]?.type === 'task.created' && created.task_id === task.task_id && records[0].owner_id === task.tenant,
+    'task: the first event is of another one',
+  )
+  for (const name of ['requested_by', 'commit_authority', 'parent_run_id']) {
+    check(created?.[name] === task[name] && lineage[name] === task[name], `task: ${name} differs`)
+  }
+  check(task.status === (of('task.changed').at(-1)?.to ?? 'open'), `task: it is said to be ${task.status}, its events say otherwise`)
+  check(same(ids(attempts, 'attempt_id'), ids(of('attempt.started'), 'attempt_id')), 'attempts: others were started')
+  for (const { attempt_id: id, status } of attempts) {
+    const changed = last('attempt.changed', (payload) => payload.attempt_id === id)
+    check(!changed || changed.to === status, `attempt ${id}: it is said to be ${status}, its events say otherwise`)
+  }
+  check(same(ids(actions, 'action_id'), ids(of('action.submitted'), 'action_id')), 'actions: others were submitted')
+  for (const { action_id: id, arguments_hash: hash, type, state, charged_micros: charged } of actions) {
+    const submitted = last('action.submitted', (payload) => payload.action_id === id)
+    check(submitted?.arguments_hash === hash && submitted.tool === type, `action ${id}: another one was submitted`)
+    const settled = last('action.settled', (payload) => payload.action_id === id)
+    if (settled) check(settled.to === state && settled.charged_micros === (charged ?? 0), `action ${id}: its events say otherwise`)
+  }
+  const told = policies.map((policy) => [policy.action_id, policy.decision, policy.policy_version])
+  const decided = of('action.decided').map((payload) => [payload.action_id, payload.decision, payload.policy_version])
+  check(same(told.map(canonicalJson).sort(), decided.map(canonicalJson).sort()), 'policies: something else was decided')
+  const verified = of('candidate.verified').at(-1)
+  check(
+    (verified?.verification_id ?? null) === (verification?.verification_id ?? null) &&
+      (!verified || (verified.status === verification.status && verified.candidate_id === verification.candidate_id)),
+    'verification: its events say otherwise',
+  )
+  const sealed = last('candidate.sealed', (payload) => payload.candidate_id === verification?.candidate_id)
+  const hashes = (artifacts) => artifacts.map(({ artifact_id: id, hash }) => `${id} ${hash}`).sort()
+  check(same(hashes(candidate), hashes(sealed?.artifacts ?? [])), 'candidate: another one was sealed')
+  const committed = of('candidate.committed').at(-1)
+  check(
+    (committed?.evidence_digest ?? null) === (commit?.digest ?? null) && (committed?.by ?? null) === (commit?.by ?? null),
+    'commit: its event says otherwise',
+  )
+}
+
+/** What went out, by the task's own actions or by the runs of its attempts, was bound before and has one end. */
+function checkTaskEffects({ effects, actions }, records) {
+  const intents = new Set(records.flatMap(({ type, payload }) => (type === 'effect.intent' ? [payload.effect_id] : [])))
+  const bound = new Set(actions.flatMap(({ effect_id: id }) => id ?? []))
+  for (const { effect_id: id } of effects) check(intents.has(id) || bound.has(id), `effect ${id}: nobody bound it`)
+  const listed = new Set(effects.map(({ effect_id: id }) => id))
+  for (const id of [...intents, ...bound]) check(listed.has(id), `effect ${id}: it is left out`)
 }
 
 for (const note of notes) process.stdout.write(`${note}\n`)

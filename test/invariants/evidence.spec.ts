@@ -1,34 +1,26 @@
-import { execFile } from 'node:child_process'
 import { generateKeyPairSync, randomInt, sign } from 'node:crypto'
-import { rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Evidence, RunAccepted, TreeView } from '#contracts'
 import { canonicalJson } from '#kernel/record/canonical-json'
 import { createGate, DONE, finishChunk, textChunk, usageChunk } from '../support/fake-upstream.ts'
-import { makeTestHome } from '../support/light-database.ts'
 import { answer, call, follow, newTree } from '../support/story.ts'
 import type { TestSystem } from '../support/system.ts'
+import { verifyEvidence } from '../support/verify-evidence.ts'
 import { asked, heard, startWorld, steer } from '../support/world.ts'
 import type { World } from '../support/world.ts'
 
 /* K5: one run as a file that somebody else can check with Node alone. */
 vi.setConfig({ testTimeout: 120_000 })
 
-const script = fileURLToPath(new URL('../../scripts/verify-evidence.mjs', import.meta.url))
-
 let world: World
 let system: TestSystem
 let tree: TreeView
 let told: RunAccepted
-let folder: string
 let text: string
 
 beforeAll(async () => {
   world = await startWorld()
   system = world.system
-  folder = makeTestHome()
   tree = await newTree(system)
   const gate = createGate()
   const turn1 = { steps: [textChunk('Over there'), gate, textChunk(', by the sea.'), finishChunk(), usageChunk(1, 1), DONE] }
@@ -43,7 +35,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await world.close()
-  rmSync(folder, { recursive: true, force: true })
 })
 beforeEach(() => world.upstream.unscript())
 
@@ -51,17 +42,6 @@ async function fetched(runId: string): Promise<string> {
   const answered = await system.call('GET', `/v1/runs/${runId}/evidence`)
   expect(answered.status, answered.text.slice(0, 300)).toBe(200)
   return answered.text
-}
-
-/** What the script says of a file, run apart from everything. */
-function verified(bytes: string | Uint8Array, ...options: string[]): Promise<{ code: number; out: string; faults: string }> {
-  const file = join(folder, 'evidence.json')
-  writeFileSync(file, bytes)
-  return new Promise((resolve) => {
-    execFile(process.execPath, [script, file, ...options], { cwd: folder }, (error, out, faults) =>
-      resolve({ code: error ? Number(error.code) : 0, out, faults }),
-    )
-  })
 }
 
 const parsed = (): Evidence => JSON.parse(text) as Evidence
@@ -98,11 +78,11 @@ describe('evidence of a run', () => {
   })
 
   it('holds for a program that has nothing but the file, and by the key that one knows', async () => {
-    const plain = await verified(text)
+    const plain = await verifyEvidence(text)
     expect(plain).toMatchObject({ code: 0, faults: '' })
     expect(plain.out).toContain(`covers ${parsed().statement.events.length} of ${parsed().statement.events.length} events`)
-    expect(await verified(text, '--key', parsed().public_key)).toMatchObject({ code: 0 })
-    expect(await verified(text, '--key', Buffer.alloc(32).toString('base64'))).toMatchObject({ code: 1 })
+    expect(await verifyEvidence(text, '--key', parsed().public_key)).toMatchObject({ code: 0 })
+    expect(await verifyEvidence(text, '--key', Buffer.alloc(32).toString('base64'))).toMatchObject({ code: 1 })
   })
 
   it('does not hold once any byte is changed', async () => {
@@ -112,11 +92,11 @@ describe('evidence of a run', () => {
     for (const at of offsets) {
       const changed = Buffer.from(bytes)
       changed[at] = (changed[at] ?? 0) ^ (1 << randomInt(7))
-      if ((await verified(changed)).code !== 1) faults.push(`byte ${at}: ${String(bytes[at])} → ${String(changed[at])}`)
+      if ((await verifyEvidence(changed)).code !== 1) faults.push(`byte ${at}: ${String(bytes[at])} → ${String(changed[at])}`)
     }
     expect(faults).toEqual([])
-    expect((await verified(bytes.subarray(0, bytes.length - 5))).code).toBe(1)
-    expect((await verified(JSON.stringify(parsed(), null, 2))).code).toBe(1)
+    expect((await verifyEvidence(bytes.subarray(0, bytes.length - 5))).code).toBe(1)
+    expect((await verifyEvidence(JSON.stringify(parsed(), null, 2))).code).toBe(1)
   })
 
   it.each<[string, (statement: Evidence['statement']) => void, RegExp]>([
@@ -151,7 +131,7 @@ describe('evidence of a run', () => {
       /anchor/,
     ],
   ])('signed anew by somebody else still shows %s changed', async (_what, change, fault) => {
-    const { code, faults } = await verified(forged(change))
+    const { code, faults } = await verifyEvidence(forged(change))
     expect(faults).toMatch(fault)
     expect(code).toBe(1)
   })
@@ -171,12 +151,12 @@ describe('evidence of a run', () => {
     const steps = [textChunk('one '), textChunk('two '), gate, finishChunk(), usageChunk(1, 1), DONE]
     const live = await asked(world, tree.id, 'count', { steps })
     await heard(world, live.run_id, 'one two ')
-    const during = await verified(await fetched(live.run_id))
+    const during = await verifyEvidence(await fetched(live.run_id))
     expect(during).toMatchObject({ code: 0, faults: '' })
     expect(during.out).toContain('no anchor covers this run yet')
     gate.open()
     await follow(system, live.run_id)
-    expect(await verified(await fetched(live.run_id))).toMatchObject({ code: 0, faults: '' })
+    expect(await verifyEvidence(await fetched(live.run_id))).toMatchObject({ code: 0, faults: '' })
   })
 
   it('says of erased texts that they were there, and holds without them', async () => {
@@ -195,7 +175,7 @@ describe('evidence of a run', () => {
       digest: expect.stringMatching(/^[0-9a-f]{64}$/) as string,
     })
     expect(statement.candidate).toMatchObject({ deleted: true })
-    const { code, out, faults } = await verified(erased)
+    const { code, out, faults } = await verifyEvidence(erased)
     expect({ code, faults }).toEqual({ code: 0, faults: '' })
     expect(out).toContain('1 of them erased')
   })

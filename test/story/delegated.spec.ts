@@ -8,6 +8,7 @@ import type { FakeTool } from '../support/fake-target.ts'
 import { answer, askAndHear, call, eventually, newTree } from '../support/story.ts'
 import { everyClass } from '../support/task-world.ts'
 import { startTestSystem } from '../support/system.ts'
+import { verifyEvidence } from '../support/verify-evidence.ts'
 import type { World } from '../support/world.ts'
 
 const tools = fakeTools(
@@ -130,6 +131,7 @@ describe('the built-in loop', () => {
     expect(shown.candidate).toMatchObject([{ producer: 'builtin', media_type: 'text/plain', trust: 'workspace' }])
     expect(shown.effects).toMatchObject([{ tool: 'look.up', state: 'done' }])
     expect(shown.proof.every(({ whole }) => whole)).toBe(true)
+    expect(await verifyEvidence(JSON.stringify(shown))).toMatchObject({ code: 0, faults: '' })
     const run = shown.attempts[0]?.attempt_id ?? ''
     for (const turn of [1, 2]) {
       const explained = await call<{ rebuilt: string }>(world.system, 'GET', `/v1/runs/${run}/explanation?turn=${turn}`)
@@ -180,6 +182,7 @@ describe('the built-in loop', () => {
       [1, 'interrupted'],
       [2, 'candidate_verified'],
     ])
+    expect(await verifyEvidence(JSON.stringify(shown))).toMatchObject({ code: 0, faults: '' })
     expect(world.upstream.requests[before + 1]?.bodyText).toContain('shape (schema): does_not_fit')
 
     world.upstream.script(answer('no'), answer('no'))

@@ -1,11 +1,58 @@
 /** Delegated work at its end: cancelled, or verified and committed (cases E11–E13). */
+import { generateKeyPairSync, sign } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
+import type { EvidencePackage } from '#contracts'
+import { canonicalJson } from '#kernel/record/canonical-json'
 import { happens, seen } from '../support/fake-target.ts'
 import type { FakeTool } from '../support/fake-target.ts'
 import { eventually } from '../support/story.ts'
 import { asks, budgetOf, doesAndHangs, names, refused, restarted, taskStory } from '../support/task-story.ts'
 import { decide, grantAll, startedTask, submit } from '../support/task-world.ts'
 import type { Plane, TaskWorld } from '../support/task-world.ts'
+import { verifyEvidence } from '../support/verify-evidence.ts'
+
+/** The package as somebody would make it who has changed it and signs it with a key of their own. */
+function forged(evidence: EvidencePackage, change: (changed: EvidencePackage) => void): string {
+  const { public_key: _, signature: __, ...rest } = structuredClone(evidence)
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519')
+  const changed = { ...rest, public_key: '', signature: '' }
+  change(changed)
+  const { public_key: ___, signature: ____, ...unsigned } = changed
+  return JSON.stringify({
+    ...unsigned,
+    public_key: Buffer.from(publicKey.export({ format: 'jwk' }).x ?? '', 'base64url').toString('base64'),
+    signature: sign(null, Buffer.from(canonicalJson(unsigned)), privateKey).toString('base64'),
+  })
+}
+
+/** It holds for whoever has the file alone, and shows what somebody changed even where they sign it anew. */
+async function expectChecked(evidence: EvidencePackage): Promise<void> {
+  expect(await verifyEvidence(JSON.stringify(evidence), '--key', evidence.public_key)).toMatchObject({ code: 0, faults: '' })
+  const resigned = await verifyEvidence(
+    forged(evidence, () => undefined),
+    '--key',
+    evidence.public_key,
+  )
+  expect(resigned.faults).toMatch(/^the key is .*, not /)
+  const lies: [(changed: EvidencePackage) => void, RegExp][] = [
+    [(e) => Object.assign(e.proof[0]?.events[1] ?? {}, { canonical: '{}' }), /hash does not follow/],
+    [(e) => e.proof[0]?.events.pop(), /events say otherwise/],
+    [(e) => e.proof.pop(), /not those of the task and its attempts/],
+    [(e) => Object.assign(e.task, { status: 'open' }), /said to be open/],
+    [(e) => Object.assign(e.actions[0] ?? {}, { arguments_hash: '0'.repeat(64) }), /another one was submitted/],
+    [(e) => Object.assign(e.actions[0] ?? {}, { charged_micros: 0 }), /its events say otherwise/],
+    [(e) => e.policies.pop(), /something else was decided/],
+    [(e) => Object.assign(e.candidate[0] ?? {}, { hash: '0'.repeat(64) }), /another one was sealed/],
+    [(e) => Object.assign(e.verification ?? {}, { status: 'failed' }), /verification/],
+    [(e) => Object.assign(e.final_commit ?? {}, { by: e.task.task_id }), /commit: /],
+    [(e) => e.effects.pop(), /is left out/],
+  ]
+  for (const [change, fault] of lies) {
+    const { code, faults } = await verifyEvidence(forged(evidence, change))
+    expect(faults).toMatch(fault)
+    expect(code).toBe(1)
+  }
+}
 
 const story = taskStory()
 let plane: Plane
@@ -148,6 +195,7 @@ describe('a candidate', () => {
     ])
     expect(evidence.effects.map(({ state }) => state)).toEqual(['done', 'done', 'done'])
     expect(evidence.inputs[0]?.text).toBe('Do it.')
+    await expectChecked(evidence)
     const fold = await plane.system.tasks.keeper.rebuild(task.task_id, null)
     expect(fold.state).toMatchObject({ status: 'done', budget: evidence.task.budget.max_cost_micros === null ? { spent_micros: 10 } : {} })
     expect(fold.state.budget).toMatchObject({ spent_micros: 10, reserved_micros: 0, used_actions: 3 })
