@@ -7,6 +7,7 @@ const plainNames: ReadonlySet<string> = new Set([
   HomeInUseError.name,
   'ListenError',
   'DataFolderVersionError',
+  'EmbedderRefusedError',
   'UnknownMigrationsError',
 ])
 

@@ -1,13 +1,17 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { EventType, RunAccepted } from '#contracts'
 import { planTables } from '#infra/archive/tables'
+import { loadConfig } from '#infra/config/config'
+import { createLogger } from '#infra/logging/logger'
 import { EmbeddingRequestRepository } from '#infra/prisma/embedding-request.repository'
 import { settleLeftEmbeddings } from '#kernel/effects/embedding-record'
+import { composeSystem } from '../../apps/bff/composition/compose-system.ts'
+import { exitMessage } from '../../apps/bff/exit-message.ts'
 import { createGate, startFakeUpstream } from '../support/fake-upstream.ts'
 import type { FakeRequest, FakeResponse, FakeUpstream } from '../support/fake-upstream.ts'
 import { expectReplays } from '../support/replays.ts'
 import { answer, askAndHear, call, eventually, newTree } from '../support/story.ts'
-import { startTestSystem } from '../support/system.ts'
+import { openStore, startTestSystem } from '../support/system.ts'
 import type { TestSystem } from '../support/system.ts'
 import { limited } from '../support/world.ts'
 
@@ -281,5 +285,32 @@ describe('the offline embedder', () => {
       await eventually(async () => (await offline.system.database.query('SELECT 1 FROM embedding_requests')).length === 0, 'no row'),
     ).toBe(true)
     await offline.close()
+  })
+})
+
+describe('a first start whose endpoint gives no vectors', () => {
+  it('says which one, why, and what to do, and leaves nothing open', async () => {
+    const store = await openStore()
+    const config = loadConfig({
+      PORT: '0',
+      LINGTAI_HOME: store.home,
+      ...store.environment,
+      OPENAI_BASE_URL: upstream.baseUrl,
+      OPENAI_API_KEY: 'test-key',
+      LINGTAI_MODEL: 'test-model',
+      LINGTAI_EMBEDDING_MODEL: 'test-vectors',
+    })
+    endpoint.answers = () => ({
+      status: 404,
+      headers: { 'content-type': 'application/json' },
+      steps: ['{"error":{"message":"no such model"}}'],
+    })
+    const overrides = store.connection ? { connection: store.connection } : {}
+    const started = composeSystem({ config, logger: createLogger('silent'), overrides, plugins: [] })
+    const error: unknown = await started.catch((reason: unknown) => reason)
+    expect(exitMessage(error)).toMatch(
+      /^the configuration cannot be used:\n {2}LINGTAI_EMBEDDING_MODEL: http\S+ gave no vectors of test-vectors \(failed: /,
+    )
+    await store.close()
   })
 })

@@ -1,7 +1,9 @@
 import { hostname } from 'node:os'
+import { ConfigError } from '#infra/config/config'
 import { EmbeddingRequestRepository } from '#infra/prisma/embedding-request.repository'
 import { settleLeftEmbeddings } from '#kernel/effects/embedding-record'
 import { openRecordedEmbedder } from '#kernel/effects/recorded-embedder'
+import { EmbeddingError } from '#kernel/ports/embedder'
 import type { Embedder } from '#kernel/ports/embedder'
 import { estimateTokens } from '#model/estimate-tokens'
 import { createLexicalEmbedder } from '#model/lexical-embedder'
@@ -38,7 +40,7 @@ export async function composeEmbedder(
     endpoint: { baseUrl: endpoint.baseUrl, ...(endpoint.apiKey === null ? {} : { apiKey: endpoint.apiKey }) },
   })
   lifecycle.onClose('embedder', () => Promise.resolve(remote.close()))
-  const embedder = await openRecordedEmbedder(remote, {
+  const opening = openRecordedEmbedder(remote, {
     unitOfWork: database,
     log,
     ledger,
@@ -48,6 +50,18 @@ export async function composeEmbedder(
     countTokens: estimateTokens,
     priceMicros,
     knownDimensions: await knownDimensions(model),
+  })
+  const embedder = await opening.catch((error: unknown) => {
+    if (!(error instanceof EmbeddingError)) throw error
+    const { outcome, code } = error
+    throw new ConfigError([
+      {
+        variable: 'LINGTAI_EMBEDDING_MODEL',
+        fault:
+          `${endpoint.baseUrl} gave no vectors of ${model} (${outcome}: ${code}), and a first start has to learn how long they are; ` +
+          'make the model answer there, or leave the variable out to remember without an embedding model',
+      },
+    ])
   })
   return { embedder, spentBy: (runId) => (priceMicros === null ? Promise.resolve(0) : ledger.spentBy(runId)) }
 }
