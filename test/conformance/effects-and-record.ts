@@ -349,7 +349,7 @@ export const budgetClauses: readonly Clause[] = [
   {
     id: 'K6.only-lowered',
     must: 'No layer raises a bound; it can only lower it.',
-    tests: { 'libs/runtime/turn/run-actions.spec.ts': ['no layer of grants raises what a run may cost'] },
+    tests: { 'libs/runtime/turn/granted-tools.spec.ts': ['no layer of grants raises what a run may cost'] },
   },
   {
     id: 'K6.children',

@@ -12,7 +12,7 @@ import { EffectBroker } from '#kernel/effects/broker'
 import type { ToolCatalogue } from '#kernel/ports/effect-target'
 import type { RunRow, RunStore } from '#kernel/ports/run-store'
 import { fitSchema } from '#kernel/tools/fit-schema'
-import type { ActionDeps } from '#runtime/turn/run-actions'
+import type { ActionDeps } from '#runtime/turn/action-facts'
 import type { Foundation } from './foundation.ts'
 
 /** A run that has what it waited for. */

@@ -40,7 +40,7 @@ export class ActionJudge {
       decodeDecision(action.id, encodeDecision(action.id, admission)),
       decodeDecision(action.id, await this.#deps.policy.evaluate(action.id, assessed.facts)),
     )
-    const question = await acts.question(
+    const question = await acts.facts.question(
       { ...callOf(action), capability: admission.capability },
       {
         approvalId: assessed.approval_id,

@@ -5,7 +5,7 @@ import type { EventLog } from '#kernel/ports/event-log'
 import type { RunRow, RunStore } from '#kernel/ports/run-store'
 import type { TaskStore } from '#kernel/ports/task-store'
 import type { UnitOfWork } from '#kernel/ports/unit-of-work'
-import type { ActionDeps } from '#runtime/turn/run-actions'
+import type { ActionDeps } from '#runtime/turn/action-facts'
 
 /** Judges one action; what it answers is a message and is checked as one. Admission judges too, and the stricter word counts. */
 export interface TaskPolicy {

@@ -15,11 +15,11 @@ import type { ConversationMessage, PromptReadings } from '../prompt/entity.ts'
 import { personaEntities } from '../prompt/persona-entities.ts'
 import { ContextOverflowError } from '../prompt/prompt-errors.ts'
 import { citationEntities, memoryEntities } from '../prompt/recall-entities.ts'
-import type { ContextSources, PromptPlace, SourceNode } from './context-sources.ts'
+import type { ContextSources, PromptPlace, RecallQueries, SourceNode } from './context-sources.ts'
 import { continuationMessages } from './continuation.ts'
 import { loadedText } from './load-references.ts'
 import type { ContextProjector, ProjectedRequest, ProjectInput, RunPin } from './ports.ts'
-import { shownName } from './run-actions.ts'
+import { shownName } from './granted-tools.ts'
 import { costMicros, refused, streamedFrame } from './request-builder.ts'
 import type { ModelChoice, RequestBuilder } from './request-builder.ts'
 
@@ -203,14 +203,17 @@ function conversationMessage(node: SourceNode, cardTrust: Trust): ConversationMe
 }
 
 /** Recall asks with the last message and with the dialogue before it, since each finds what the other does not (spec/5). */
-function queriesOf(nodes: readonly SourceNode[]): { question: string; dialogue: string } {
-  const texts = nodes
-    .filter((node) => !node.deleted)
-    .map((node) =>
-      node.parts
-        .filter((part) => part.kind === 'text')
-        .map((part) => part.text)
-        .join('\n'),
-    )
-  return { question: texts.at(-1) ?? '', dialogue: texts.slice(-5, -1).join('\n') }
+function queriesOf(nodes: readonly SourceNode[]): RecallQueries {
+  const asked = nodes.filter((node) => !node.deleted).slice(-5)
+  const texts = asked.map((node) =>
+    node.parts
+      .filter((part) => part.kind === 'text')
+      .map((part) => part.text)
+      .join('\n'),
+  )
+  return {
+    question: texts.at(-1) ?? '',
+    dialogue: texts.slice(0, -1).join('\n'),
+    contentIds: asked.flatMap((node) => node.content_id ?? []),
+  }
 }

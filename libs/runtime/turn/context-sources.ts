@@ -33,6 +33,9 @@ export type PromptPlace = {
 
 export type RecallAnswer = { memories: RecalledMemory[]; auditId: string | null; facts: { contentId: string; realm: string }[] }
 
+/** What is asked for, and the contents that it was taken from: its digest's salt goes with any of them (decision 10). */
+export type RecallQueries = { question: string; dialogue: string; contentIds: readonly string[] }
+
 /** The only three sources of conversational content — ancestors, allowed memories, explicit citations — and the standing ones (M6, spec/2). */
 export interface ContextSources {
   /** The persona version to pin when the run starts. */
@@ -43,7 +46,7 @@ export interface ContextSources {
   /** All nodes from one down to another on their path, deleted ones and those of a deleted tree too; null when they are not on one path. */
   range(ownerId: string, fromNodeId: string, toNodeId: string): Promise<SourceNode[] | null>
   citations(questionId: string): Promise<SourceCitation[]>
-  recall(input: { run: RunRow; realmId: string; queries: { question: string; dialogue: string } }): Promise<RecallAnswer>
+  recall(input: { run: RunRow; realmId: string; queries: RecallQueries }): Promise<RecallAnswer>
   /** Minutes east of UTC of a zone at a time (decision 42). */
   utcOffsetMinutes(zone: string, at: Date): number
 }

@@ -4,7 +4,7 @@ import type { ContinuationMessage } from '../prompt/entity.ts'
 import { foldAnswer } from './fold-answer.ts'
 import type { FoldInsert } from './fold-answer.ts'
 import type { Continuation } from './ports.ts'
-import { shownName } from './run-actions.ts'
+import { shownName } from './granted-tools.ts'
 
 /**
  * What this run already said goes on as the character's words, what was interjected as the user's; a call stands with the words right before

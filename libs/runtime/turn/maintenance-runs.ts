@@ -79,8 +79,8 @@ export class MaintenanceRuns {
     this.#deps = deps
   }
 
-  /** Asks the model once. Throws MaintenanceFailedError, or why the signal was aborted before anything began. */
-  async ask(request: MaintenanceRequest): Promise<{ text: string; runId: string }> {
+  /** Asks the model once; the answer's content goes with any that the request was made from. Throws MaintenanceFailedError, or why the signal was aborted before anything began. */
+  async ask(request: MaintenanceRequest): Promise<{ text: string; runId: string; contentId: string }> {
     const { host: deps, holder } = this.#deps
     request.signal?.throwIfAborted()
     const run = await this.#request(request)
@@ -102,7 +102,7 @@ export class MaintenanceRuns {
     if (ended?.state !== 'finished' || !content || content.body === null) {
       throw new MaintenanceFailedError(run.runId, ended?.reason ?? ended?.state ?? 'gone')
     }
-    return { text: textOf(content.body, content.layout?.parts ?? []), runId: run.runId }
+    return { text: textOf(content.body, content.layout?.parts ?? []), runId: run.runId, contentId: content.id }
   }
 
   async #request({ ownerId, characterId }: MaintenanceRequest) {

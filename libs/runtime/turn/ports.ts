@@ -19,6 +19,8 @@ export type ReadyRequest = {
   contents: PendingContent[]
   body: ChatRequestBody
   bodyText: string
+  /** Contents that the request was made of: what the model asks for next is made of them too (decision 13). */
+  shown: readonly string[]
   /** Tokens of the request, for an estimate where the provider gives no usage. */
   promptTokens: number
 }

@@ -17,7 +17,7 @@ import type { RecallAnswer, SourceNode } from './context-sources.ts'
 import { DerivedCache } from './derived-cache.ts'
 import { loadedNode, loadedText } from './load-references.ts'
 import type { PendingContent, ProjectedRequest, RefusedRequest } from './ports.ts'
-import { rewriteRequest } from './rewrite-request.ts'
+import { contentsShown, rewriteRequest } from './rewrite-request.ts'
 
 /** What the instance's model is and allows. Tokens. */
 export type ModelChoice = {
@@ -223,6 +223,7 @@ export class RequestBuilder {
       contents,
       body: JSON.parse(bodyText) as ChatRequestBody,
       bodyText,
+      shown: [...contentsShown({ projection, nodes }), ...rewrites.map(({ patch_content_id: id }) => id)],
       promptTokens: used,
     }
   }

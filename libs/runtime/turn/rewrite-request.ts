@@ -133,8 +133,8 @@ function referencesOf({ pieces, layout_version }: RewriteInput['projection'], no
   )
 }
 
-/** Every content whose text a listener was shown. */
-function contentsShown({ projection, nodes }: RewriteInput): string[] {
+/** Every content whose text is in a request, and so in front of whoever is shown it. */
+export function contentsShown({ projection, nodes }: Pick<RewriteInput, 'projection' | 'nodes'>): string[] {
   const ids = projection.pieces.flatMap((piece) =>
     piece.kind === 'path' ? nodesOf(piece, nodes).map((node) => node.content_id) : [piece.content_id],
   )

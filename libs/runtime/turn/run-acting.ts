@@ -50,7 +50,7 @@ export class RunActing {
     const { approval } = action
     const asked = action.state.calls.find(({ action_id: id }) => id === approval?.action_id)
     if (!approval || !asked || command.tag !== 'call_assessed') return null
-    return this.#deps.actions.question(asked, {
+    return this.#deps.actions.facts.question(asked, {
       approvalId: approval.approval_id,
       reason: reasonOf(action.events),
       policyVersion: ADMISSION_POLICY_VERSION,

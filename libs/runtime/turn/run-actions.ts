@@ -1,88 +1,33 @@
-import type { AdmissionFacts, ApprovalFacts, Arbitration, Constraint, Trust } from '#contracts'
+import type { ApprovalFacts, Constraint, Trust } from '#contracts'
 import { toSlug } from '#contracts'
 import { admit } from '#kernel/admission/admit'
-import type { Dispatched, EffectBroker } from '#kernel/effects/broker'
-import { grantLayer } from '#kernel/ports/approval-store'
-import type { ApprovalRow, ApprovalStore, CheckpointStore, GrantLayerRow, GrantStore } from '#kernel/ports/approval-store'
-import type { Clock, Ids } from '#kernel/ports/clock'
-import type { ContentStore } from '#kernel/ports/content-store'
-import type { EffectLedger } from '#kernel/ports/effect-ledger'
-import type { EffectCall, Observation, ToolCatalogue, ToolContract } from '#kernel/ports/effect-target'
+import type { Dispatched } from '#kernel/effects/broker'
+import type { EffectCall, Observation, ToolContract } from '#kernel/ports/effect-target'
 import type { JsonObject } from '#kernel/ports/model-gateway'
-import type { RunRow, RunStore } from '#kernel/ports/run-store'
+import type { RunRow } from '#kernel/ports/run-store'
 import { saltedDigest, sha256Hex } from '#kernel/record/chain'
 import { canonicalJson } from '#kernel/record/canonical-json'
 import type { ProposedCall, RunCommand } from '#kernel/reducer/commands'
 import type { ToolCall } from '#kernel/reducer/state'
 import { priceOfCall } from '#kernel/tools/price-of-call'
-import type { Guards } from '../bus/guards.ts'
-import { normalizedArguments, observationContent, parsedArguments } from './action-contents.ts'
+import { normalizedArguments, observationContent } from './action-contents.ts'
+import { ActionFacts } from './action-facts.ts'
+import type { ActionFactsDeps } from './action-facts.ts'
 import { acceptResult, listenToAction } from './action-guards.ts'
+import { shownName } from './granted-tools.ts'
 import type { PendingContent } from './ports.ts'
 import { shownRun } from './rewrite-request.ts'
-
-/** Everything that acting needs from outside. */
-export type ActionDeps = {
-  catalogue: ToolCatalogue
-  grants: GrantStore
-  approvals: ApprovalStore
-  checkpoints: CheckpointStore
-  ledger: EffectLedger
-  broker: EffectBroker
-  /** Masks secrets in what goes out and what comes back (decision 37). */
-  scrub(text: string): string
-  /** Whether arguments fit a JSON schema. */
-  fits(schema: JsonObject, value: JsonObject): boolean
-  /** Who listens under a bundle; null: under the active one. */
-  guards(bundle: string | null): Promise<Guards>
-}
 
 /** How long the owner has to answer before silence counts as a no. Milliseconds. */
 export const APPROVAL_TIMEOUT_MS = 24 * 60 * 60_000
 
-/** Nobody judged stricter: the resident judge (司命) is a plugin that tightens this. */
-const unmoved: Arbitration = { capability: 'autonomous', data: 'autonomous', consequence: 'autonomous', situation: 'autonomous' }
-
 type DispatchInput = { call: ToolCall; effectId: string; constraints: readonly Constraint[]; contextTrust: Trust }
 
-type Deps = ActionDeps & { contents: ContentStore; runs: RunStore; ids: Ids; clock: Clock }
-
-/** A tool as it is shown to a model: providers take letters, digits, `_` and `-` in names. */
-export function shownName(tool: string): string {
-  return tool.replaceAll(/[^A-Za-z0-9_-]/g, '_')
-}
-
-/** The smallest set of tools that this run may be shown: what exists and what every layer grants (spec/3 "baigong"). */
-export async function shownTools(
-  place: Pick<RunRow, 'owner_id' | 'character_id' | 'tree_id'>,
-  deps: Pick<ActionDeps, 'catalogue' | 'grants'>,
-): Promise<ToolContract[]> {
-  const layers = await deps.grants.layers({ ownerId: place.owner_id, characterId: place.character_id, treeId: place.tree_id })
-  // A character has the tools that were given to it by name, and none by default.
-  const own = layers.find(({ scope }) => scope === 'character')?.tools ?? []
-  if (own.length === 0) return []
-  const taken = new Set<string>()
-  return (await deps.catalogue.list(place.owner_id)).filter((contract) => {
-    const isGranted = own.includes(contract.name) && layers.every(({ tools }) => tools === null || tools.includes(contract.name))
-    const name = shownName(contract.name)
-    if (!isGranted || taken.has(name)) return false
-    taken.add(name)
-    return true
-  })
-}
-
-/** The least that any layer of grants lets a run cost, in micro-units; null where none bounds it (K6: only ever lowered). */
-export async function leastCost(grants: GrantStore, run: Pick<RunRow, 'owner_id' | 'character_id' | 'tree_id'>): Promise<number | null> {
-  const layers = await grants.layers({ ownerId: run.owner_id, characterId: run.character_id, treeId: run.tree_id })
-  const bounds = layers.flatMap(({ max_cost_micros: bound }) => bound ?? [])
-  return bounds.length === 0 ? null : Math.min(...bounds)
-}
-
-/** What one run does beside speaking: facts for verdicts, dispatch through the broker, reading back. Decides nothing (K2, K3, K9). */
+/** What one run does beside speaking: proposals, dispatch through the broker, reading back. Decides nothing (K2, K3, K9). */
 export class RunActions {
   readonly #run: RunRow
-  readonly #deps: Deps
-  readonly #profileHash: () => string
+  readonly #deps: ActionFactsDeps
+  readonly facts: ActionFacts
   readonly #bundle: () => string | null
   #abort = new AbortController()
 
@@ -94,13 +39,13 @@ export class RunActions {
     bundle = () => null,
   }: {
     run: RunRow
-    deps: Deps
+    deps: ActionFactsDeps
     profileHash: () => string
     bundle?: () => string | null
   }) {
     this.#run = run
     this.#deps = deps
-    this.#profileHash = profileHash
+    this.facts = new ActionFacts({ run, deps, profileHash })
     this.#bundle = bundle
   }
 
@@ -108,15 +53,18 @@ export class RunActions {
     this.#abort.abort()
   }
 
-  /** Tool calls as the model made them, under ids of ours, with their arguments as content. `shown`: the tools of that request. */
+  /**
+   * Tool calls as the model made them, under ids of ours, with their arguments as content. `shown`: the tools of that request, and the contents
+   * that it was made of: the arguments go with any of them, and with the answer (decision 13).
+   */
   propose(
     calls: readonly { name: string; argumentsText: string }[],
-    shown: readonly ToolContract[],
+    shown: { tools: readonly ToolContract[]; contents: readonly string[] },
   ): { calls: ProposedCall[]; contents: PendingContent[] } {
     const { ids, scrub } = this.#deps
     const contents: PendingContent[] = []
     const proposed = calls.map(({ name, argumentsText }): ProposedCall => {
-      const contract = shown.find((one) => shownName(one.name) === name)
+      const contract = shown.tools.find((one) => shownName(one.name) === name)
       const salt = ids.bytes(32)
       const text = scrub(normalizedArguments(argumentsText))
       const content: PendingContent = {
@@ -125,7 +73,7 @@ export class RunActions {
         media_type: 'application/json',
         content: text,
         salt,
-        derived_from: this.#run.candidate_id === null ? [] : [this.#run.candidate_id],
+        derived_from: [...(this.#run.candidate_id === null ? [] : [this.#run.candidate_id]), ...shown.contents],
       }
       contents.push(content)
       return {
@@ -141,7 +89,7 @@ export class RunActions {
   /** Gathers what the verdict on one action reads. */
   async assess(call: ToolCall, contextTrust: Trust): Promise<Extract<RunCommand, { tag: 'call_assessed' }>> {
     const { ids, clock } = this.#deps
-    const { facts, contract, given, argumentsText } = await this.#facts(call, contextTrust, await this.#approvalOf(call))
+    const { facts, contract, given, argumentsText } = await this.facts.of(call, contextTrust, await this.facts.approvalOf(call))
     const { listeners, veto } = await listenToAction(await this.#deps.guards(this.#bundle()), {
       run: shownRun(this.#run),
       action_id: call.action_id,
@@ -164,81 +112,13 @@ export class RunActions {
     }
   }
 
-  async #facts(call: ToolCall, contextTrust: Trust, approval: ApprovalFacts | null) {
-    const { catalogue, grants, runs, contents, fits } = this.#deps
-    const run = this.#run
-    const [found, layers, killed, stored] = await Promise.all([
-      catalogue.find(run.owner_id, call.tool),
-      grants.layers({ ownerId: run.owner_id, characterId: run.character_id, treeId: run.tree_id }),
-      runs.isKilled(run),
-      contents.get([call.content_id]),
-    ])
-    const contract = found?.contract ?? null
-    const body = stored.get(call.content_id)?.body ?? null
-    const given = parsedArguments(body)
-    const facts: AdmissionFacts = {
-      tool: call.tool,
-      capability: contract?.capability ?? null,
-      argument_capability: null,
-      egress: contract?.egress ?? 'free',
-      undoable: contract?.undoable ?? false,
-      arguments_valid: contract !== null && given !== null && fits(contract.parameters, given),
-      run_kind: run.kind,
-      mode: modeOf(layers),
-      grants: layers.map(grantLayer),
-      class_rules: layers.flatMap(({ class_rules: rules }) => rules),
-      context_trust: contextTrust,
-      arbitration: unmoved,
-      listeners: [],
-      killed,
-      approval,
-    }
-    return { facts, contract, found, given, argumentsText: body ?? '' }
-  }
-
-  async #approvalOf(call: ToolCall): Promise<ApprovalFacts | null> {
-    if (call.approval_id === null) return null
-    const { approvals, clock, catalogue } = this.#deps
-    const row = await approvals.ofAction(this.#run.id, call.action_id)
-    if (!row || row.id !== call.approval_id) return null
-    const contract = (await catalogue.find(this.#run.owner_id, call.tool))?.contract
-    return {
-      state: row.state === 'pending' && row.expires_at <= clock.now() ? 'expired' : row.state,
-      same_action: row.action_id === call.action_id && row.tool === call.tool,
-      same_arguments: row.arguments_content_id === call.content_id && row.arguments_hash === call.digest,
-      same_versions: row.profile_hash === this.#profileHash() && row.tool_version === contract?.version,
-      by_owner: row.decided_by === this.#run.owner_id,
-    }
-  }
-
-  /** The question that goes to the owner with a suspension. */
-  async question(call: ToolCall, asked: { approvalId: string; reason: string; policyVersion: number; expiresAt: Date }) {
-    const contract = (await this.#deps.catalogue.find(this.#run.owner_id, call.tool))?.contract
-    return {
-      id: asked.approvalId,
-      owner_id: this.#run.owner_id,
-      character_id: this.#run.character_id,
-      run_id: this.#run.id,
-      action_id: call.action_id,
-      tool: call.tool,
-      tool_version: contract?.version ?? '',
-      capability: call.capability ?? 'irreversible_external',
-      reason: asked.reason,
-      arguments_content_id: call.content_id,
-      arguments_hash: call.digest,
-      profile_hash: this.#profileHash(),
-      policy_version: asked.policyVersion,
-      expires_at: asked.expiresAt,
-    } satisfies Omit<ApprovalRow, 'state' | 'decided_by' | 'decided_at' | 'created_at'>
-  }
-
   /** Sends an effect whose intent is durable, and says what became of it. */
   async dispatch(input: DispatchInput): Promise<{ command: Extract<RunCommand, { tag: 'effect_settled' }>; contents: PendingContent[] }> {
     const { ledger, broker } = this.#deps
     const { call, effectId, constraints, contextTrust } = input
     this.#abort = new AbortController()
     const effect = await ledger.get(effectId)
-    const { found, given } = await this.#facts(call, contextTrust, null)
+    const { found, given } = await this.facts.of(call, contextTrust, null)
     if (!effect || !found || given === null) return this.#settled(call, effectId, { type: 'denied', code: 'tool_gone' }, 0)
     const outcome = await broker.dispatch({
       effect,
@@ -259,7 +139,7 @@ export class RunActions {
     const effect = await this.#deps.ledger.get(effectId)
     if (effect?.state === 'intent' && ending) return this.#settled(call, effectId, { type: 'denied', code: 'cancelled' }, 0)
     if (effect?.state !== 'executing') return this.dispatch(input)
-    const { found, given } = await this.#facts(call, contextTrust, null)
+    const { found, given } = await this.facts.of(call, contextTrust, null)
     if (!found || given === null) return this.#settled(call, effectId, ownerLost, effect.reserved_micros)
     const proof = await this.#deps.broker.readBack({
       target: found.target,
@@ -296,7 +176,7 @@ export class RunActions {
     const commands = await this.#deps.runs.openCommands(this.#run.id)
     if (commands.some(({ kind }) => kind === 'cancel')) return 'cancelled'
     const served: ApprovalFacts = { state: 'approved', same_action: true, same_arguments: true, same_versions: true, by_owner: true }
-    const { facts } = await this.#facts(call, contextTrust, call.approval_id === null ? null : served)
+    const { facts } = await this.facts.of(call, contextTrust, call.approval_id === null ? null : served)
     const decision = admit(facts)
     return decision.verdict === 'autonomous' || decision.verdict === 'rule_bound' ? true : decision.reason
   }
@@ -333,7 +213,8 @@ export class RunActions {
       trust: observation.trust,
       text: scrub(observation.text),
     })
-    const place = { ownerId: this.#run.owner_id, derivedFrom: [call.content_id], ids, scrub }
+    const derivedFrom = [call.content_id, ...(observation.derivedFrom ?? [])]
+    const place = { ownerId: this.#run.owner_id, derivedFrom, ids, scrub }
     return { kept: veto ? null : observationContent(observation, place), veto }
   }
 
@@ -349,7 +230,7 @@ export class RunActions {
       return { command: { ...command, as: 'done', by: 'person' }, contents: [] }
     if (effect?.state === 'reconciled_failed' || effect?.state === 'failed')
       return { command: { ...command, as: 'failed', by: 'person' }, contents: [] }
-    const { found, given } = await this.#facts(call, 'untrusted', null)
+    const { found, given } = await this.facts.of(call, 'untrusted', null)
     if (!effect || !found || given === null) return { command: { ...command, as: 'unknown', by: 'target' }, contents: [] }
     const proof = await broker.readBack({
       target: found.target,
@@ -365,10 +246,3 @@ export class RunActions {
 }
 
 const ownerLost: Dispatched = { type: 'unknown', code: 'owner_lost' }
-
-/** The strictest mode of all layers; without a grant of the owner there is none, which forbids. */
-function modeOf(layers: readonly GrantLayerRow[]): AdmissionFacts['mode'] {
-  if (!layers.some(({ scope }) => scope === 'owner')) return null
-  if (layers.some(({ mode }) => mode === 'plan')) return 'plan'
-  return layers.every(({ mode }) => mode === 'auto') ? 'auto' : 'default'
-}

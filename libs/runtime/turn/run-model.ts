@@ -6,7 +6,7 @@ import type { RunLoopState } from '#kernel/reducer/state'
 import type { DeltaWriter } from './delta-writer.ts'
 import { interruptReason } from './interrupt-reason.ts'
 import type { PendingContent, ReadyRequest, RunPin } from './ports.ts'
-import { shownTools } from './run-actions.ts'
+import { shownTools } from './granted-tools.ts'
 import type { RunActions } from './run-actions.ts'
 import type { RunHostDeps } from './run-deps.ts'
 import type { RunSoFar } from './run-so-far.ts'
@@ -116,7 +116,7 @@ export class RunModel {
           finish_reason: event.finishReason,
           usage,
           cost_micros: projector.costMicros({ prompt: usage.prompt_tokens, completion: usage.completion_tokens }),
-          calls: this.#proposed(event),
+          calls: this.#proposed(event, request),
         })
         return
       case 'interrupted':
@@ -136,9 +136,12 @@ export class RunModel {
   }
 
   /** A message that was cut short proposes nothing: what is missing may be what matters (case E21). */
-  #proposed({ finishReason, droppedToolCalls }: Extract<ModelStreamEvent, { type: 'finished' }>): ProposedCall[] {
+  #proposed({ finishReason, droppedToolCalls }: Extract<ModelStreamEvent, { type: 'finished' }>, request: ReadyRequest): ProposedCall[] {
     const isWhole = droppedToolCalls === 0 && finishReason !== 'length' && finishReason !== 'content_filter'
-    const { calls, contents } = this.#deps.proposals.propose(isWhole ? this.#proposals : [], this.#shown)
+    const { calls, contents } = this.#deps.proposals.propose(isWhole ? this.#proposals : [], {
+      tools: this.#shown,
+      contents: request.shown,
+    })
     this.#deps.hold(contents)
     this.#deps.soFar.keepTexts(contents)
     return calls

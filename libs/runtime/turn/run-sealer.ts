@@ -1,4 +1,4 @@
-import type { NewEvent, Trust } from '#contracts'
+import type { EventPayload, NewEvent, Trust } from '#contracts'
 import type { Clock, Ids } from '#kernel/ports/clock'
 import type { ContentStore } from '#kernel/ports/content-store'
 import type { EventLog } from '#kernel/ports/event-log'
@@ -12,7 +12,7 @@ import { applyEffectEvents } from './effect-events.ts'
 import { foldAnswer } from './fold-answer.ts'
 import type { FoldInsert, FoldSegment } from './fold-answer.ts'
 import type { PendingContent, SproutKeeper } from './ports.ts'
-import type { ActionDeps } from './run-actions.ts'
+import type { ActionDeps } from './action-facts.ts'
 
 /** Puts the run's envelope on what the reducer decided. */
 export function envelopEvents(
@@ -130,11 +130,21 @@ export class RunSealer {
       media_type: 'text/plain',
       content: folded.body,
       layout: folded.layout,
-      derived_from: folded.derivedFrom,
+      derived_from: [...new Set([...folded.derivedFrom, ...(await this.#workedOn(run))])],
       ...(answerSalt ? { salt: answerSalt } : {}),
     })
     await sprouts.seal({ run, contentId: run.candidate_id, partial: input.action.partial, trust })
     await runs.deleteSegments(run.id)
+  }
+
+  /**
+   * What a run outside of any tree said is working material: it goes with anything that the run was shown. An answer is a message of its own,
+   * which its owner keeps or deletes (decision 13).
+   */
+  async #workedOn(run: RunRow): Promise<string[]> {
+    if (run.tree_id !== null) return []
+    const contexts = await this.#deps.log.read(`run:${run.id}`, { types: ['context.projected'] })
+    return contexts.flatMap(({ record }) => piecesOf(record.payload as EventPayload<'context.projected'>))
   }
 
   /** Interjections that were accepted while the run was ending: in the record as unused, not lost (case Q6). */
@@ -154,6 +164,11 @@ export class RunSealer {
       ]
     })
   }
+}
+
+/** The contents that a context was made of; a run outside of any tree has no path in it. */
+function piecesOf({ pieces }: EventPayload<'context.projected'>): string[] {
+  return pieces.flatMap((piece) => (piece.kind === 'path' ? [] : [piece.content_id]))
 }
 
 async function endRun(

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { GrantLayerRow, GrantStore } from '#kernel/ports/approval-store'
-import { leastCost, shownName } from './run-actions.ts'
+import { leastCost, shownName } from './granted-tools.ts'
 
 const place = { owner_id: 'owner', character_id: 'character', tree_id: null }
 const storeOf = (bounds: readonly (number | null)[]): GrantStore =>
