@@ -3,7 +3,7 @@ import { admit } from '../admission/admit.ts'
 import type { RunAction, RunEvent } from './actions.ts'
 import type { RunCommand, SeenObservation } from './commands.ts'
 import { spentMicros } from './state.ts'
-import type { RunLoopState, RunPhase, ToolCall } from './state.ts'
+import type { RunLoopState, ToolCall } from './state.ts'
 import { exhausted, interrupt, nextTurn, unchanged, vetoEvents } from './transitions.ts'
 import type { Reduction } from './transitions.ts'
 
@@ -13,7 +13,6 @@ import type { Reduction } from './transitions.ts'
  */
 
 type Assessed = Extract<RunCommand, { tag: 'call_assessed' }>
-type Settled = Extract<RunCommand, { tag: 'effect_settled' }>
 
 /** The turn's proposals go on trial. `first`: what the turn itself still has to record. */
 export function beginActing(state: RunLoopState, first: RunEvent[]): Reduction {
@@ -21,7 +20,7 @@ export function beginActing(state: RunLoopState, first: RunEvent[]): Reduction {
 }
 
 /** The next proposal, or the next turn where none is left. */
-function goOn(state: RunLoopState, first: RunEvent[]): Reduction {
+export function goOn(state: RunLoopState, first: RunEvent[]): Reduction {
   const next = state.calls.find((call) => call.phase === 'proposed' || call.phase === 'waiting')
   const record: RunAction[] = first.length > 0 ? [{ type: 'record', events: first }] : []
   if (next && state.ending === null) {
@@ -40,20 +39,6 @@ function goOn(state: RunLoopState, first: RunEvent[]): Reduction {
   return nextTurn(state, first)
 }
 
-/** Where a run stands when another process can take it on: between words, whatever it did (`003…` §4). */
-const handedOver: ReadonlySet<RunPhase> = new Set<RunPhase>(['projecting', 'retrying', 'acting', 'suspended'])
-
-/**
- * Another process takes the run on from a checkpoint; null where nobody can, or where words are coming in, which nobody can take over. An
- * action that is out is looked at by whoever resumes.
- */
-export function handOver(state: RunLoopState, checkpointId: string | null): Reduction | null {
-  if (checkpointId === null || !handedOver.has(state.phase)) return null
-  // An end that was this very handing over has come.
-  const ending = state.ending?.checkpoint_id === null ? state.ending : null
-  return suspend({ ...state, effect: null, ending }, { reason: 'waiting_for_effect', checkpointId, first: [], approval: null })
-}
-
 /** Somebody wanted the run to end while an action was out: it ends now that nothing is. */
 function endAsMeant(state: RunLoopState, first: RunEvent[]): Reduction {
   if (state.ending === null) return unchanged(state)
@@ -66,7 +51,7 @@ function endAsMeant(state: RunLoopState, first: RunEvent[]): Reduction {
 }
 
 /** What the loop knows of a call, with one change. */
-function withCall(state: RunLoopState, actionId: string, change: Partial<ToolCall>): RunLoopState {
+export function withCall(state: RunLoopState, actionId: string, change: Partial<ToolCall>): RunLoopState {
   return { ...state, calls: state.calls.map((call) => (call.action_id === actionId ? { ...call, ...change } : call)) }
 }
 
@@ -192,7 +177,7 @@ function ask(
   })
 }
 
-function suspend(
+export function suspend(
   state: RunLoopState,
   waiting: {
     reason: SuspendReason
@@ -211,13 +196,13 @@ function suspend(
 }
 
 /** One observation, and on to the next proposal. */
-function observe(
+export function observe(
   state: RunLoopState,
   call: ToolCall,
   seen: {
     status: 'done' | 'failed' | 'denied' | 'unknown'
     reason: string | null
-    observation?: Settled['observation']
+    observation?: SeenObservation | null
     first: RunEvent[]
   },
 ): Reduction {
@@ -253,147 +238,4 @@ function observe(
 
 function observed({ content_id, digest }: SeenObservation): ContentDigest {
   return { content_id, digest }
-}
-
-/** What came of an effect that was sent, or was kept back at the last moment. */
-export function settleEffect(state: RunLoopState, command: Settled): Reduction {
-  const call = state.calls.find(({ effect_id: id, phase }) => id === command.effect_id && phase === 'dispatched')
-  if (!call || state.phase !== 'acting') return unchanged(state)
-  if (command.outcome === 'pending') {
-    return suspend(state, { reason: 'waiting_for_effect', checkpointId: command.checkpoint_id, first: [], approval: null })
-  }
-  const spent = { ...state, spent_micros: state.spent_micros + command.cost_micros }
-  const settled: RunEvent = {
-    type: 'budget.settled',
-    payload: { effect_id: command.effect_id, tokens: 0, cost_micros: command.cost_micros, estimated: command.cost_estimated },
-  }
-  const code = command.code ?? 'other'
-  const { observation, withheld } = acceptedOf(command)
-  switch (command.outcome) {
-    case 'done':
-      return observe(spent, call, {
-        status: 'done',
-        reason: command.veto ? 'vetoed' : null,
-        observation,
-        first: [
-          { type: 'tool.done', payload: { effect_id: command.effect_id, content_id: observation?.content_id ?? null } },
-          settled,
-          ...withheld,
-        ],
-      })
-    case 'denied':
-    case 'failed':
-      return observe(spent, call, {
-        status: command.outcome,
-        reason: code,
-        observation,
-        first: [{ type: 'effect.failed', payload: { effect_id: command.effect_id, code } }, settled, ...withheld],
-      })
-    case 'unknown':
-      return unknownOutcome(spent, call, command, [{ type: 'effect.unknown', payload: { effect_id: command.effect_id, code } }, settled])
-  }
-}
-
-/** What of an outcome the model gets to see. The action happened all the same: that alone it is told where a listener says no. */
-function acceptedOf({ observation, veto }: Pick<Settled, 'observation' | 'veto'>): {
-  observation: Settled['observation']
-  withheld: RunEvent[]
-} {
-  return { observation: veto ? null : observation, withheld: vetoEvents('result.pre_accept', veto) }
-}
-
-/** Unknown is never sent again: without a consequence it is given up and charged, else a person settles it (K3, decision 20). */
-function unknownOutcome(state: RunLoopState, call: ToolCall, command: Settled, first: RunEvent[]): Reduction {
-  if (call.consequence === 'none') {
-    return observe(state, call, {
-      status: 'unknown',
-      reason: command.code ?? 'other',
-      first: [...first, { type: 'effect.reconciled', payload: { effect_id: command.effect_id, as: 'abandoned', by: 'kernel' } }],
-    })
-  }
-  const asked = withCall(state, call.action_id, { phase: 'unknown' })
-  return suspend(asked, { reason: 'reconcile_required', checkpointId: command.checkpoint_id, first, approval: null })
-}
-
-/** The run has its seat back: what it waited for is looked at anew. */
-export function resume(state: RunLoopState, command: Extract<RunCommand, { tag: 'resume' }>): Reduction {
-  if (state.phase !== 'suspended' || state.waits_for === null) return unchanged(state)
-  const resumed: RunEvent = {
-    type: 'run.resumed',
-    payload: { fence: command.fence, checkpoint_id: state.waits_for.checkpoint_id },
-  }
-  const acting: RunLoopState = { ...state, phase: 'acting', waits_for: null }
-  const out = acting.calls.find(isOut)
-  if (acting.calls.length === 0) {
-    // Handed over before the turn's request was sent.
-    return {
-      state: { ...acting, phase: 'projecting', tries: 0 },
-      actions: [
-        { type: 'record', events: [resumed] },
-        { type: 'project_context', turn: acting.turn },
-      ],
-    }
-  }
-  if (!out || out.effect_id === null) return goOn(acting, [resumed])
-  const { effect_id, action_id, constraints } = out
-  // What was said to be unknown is only asked after. Of anything else the ledger knows whether it was ever sent.
-  const next: RunAction =
-    out.phase === 'dispatched'
-      ? { type: 'dispatch_effect', effect_id, action_id, constraints }
-      : { type: 'reconcile_effect', effect_id, action_id }
-  return { state: acting, actions: [{ type: 'record', events: [resumed] }, next] }
-}
-
-/** The truth about an unknown effect, from the target or from a person. */
-export function reconcileEffect(state: RunLoopState, command: Extract<RunCommand, { tag: 'effect_reconciled' }>): Reduction {
-  const call = state.calls.find(({ effect_id: id, phase }) => id === command.effect_id && phase === 'unknown')
-  if (!call || state.phase !== 'acting') return unchanged(state)
-  if (command.as === 'unknown') {
-    return suspend(state, { reason: 'reconcile_required', checkpointId: command.checkpoint_id, first: [], approval: null })
-  }
-  const { observation, withheld } = acceptedOf(command)
-  const told = command.veto ? 'vetoed' : null
-  return observe(state, call, {
-    status: command.as === 'done' ? 'done' : 'failed',
-    reason: command.as === 'done' ? told : 'reconciled_failed',
-    observation,
-    first: [{ type: 'effect.reconciled', payload: { effect_id: command.effect_id, as: command.as, by: command.by } }, ...withheld],
-  })
-}
-
-function isOut({ phase }: ToolCall): boolean {
-  return phase === 'dispatched' || phase === 'unknown'
-}
-
-/** An action is out and its run waits without an owner. */
-export function isOutUnheld(state: RunLoopState): boolean {
-  return state.phase === 'suspended' && state.calls.some(isOut)
-}
-
-/** An end that was asked for while an action is out: it waits for what becomes of that, since nobody can call it back. */
-export function endAfterAction(state: RunLoopState, tag: RunCommand['tag'], ending: NonNullable<RunLoopState['ending']>): Reduction | null {
-  if (state.phase !== 'acting' || !state.calls.some(isOut)) return null
-  const accepted: RunEvent = { type: 'command.accepted', payload: { tag, command_id: null } }
-  return {
-    state: { ...state, ending: state.ending ?? ending },
-    actions: [{ type: 'record', events: [accepted] }, { type: 'abort_effect' }],
-  }
-}
-
-/** The end of a run that nobody takes on while an action is out: nobody knows what became of it, which is said and charged once. */
-export function abandonAction(state: RunLoopState, code: string): RunEvent[] {
-  if (state.phase !== 'acting' && state.phase !== 'suspended') return []
-  return state.calls.flatMap((call): RunEvent[] => {
-    if (call.phase !== 'dispatched' || call.effect_id === null) return []
-    const unknown: RunEvent[] = [
-      { type: 'effect.unknown', payload: { effect_id: call.effect_id, code } },
-      {
-        type: 'budget.settled',
-        payload: { effect_id: call.effect_id, tokens: 0, cost_micros: call.reserved_micros, estimated: true },
-      },
-    ]
-    if (call.consequence !== 'none') return unknown
-    // What left nothing behind waits for nobody (decision 20).
-    return [...unknown, { type: 'effect.reconciled', payload: { effect_id: call.effect_id, as: 'abandoned', by: 'kernel' } }]
-  })
 }
