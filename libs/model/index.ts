@@ -10,6 +10,6 @@ export {
   type OpenAiGatewayOptions,
 } from './openai-gateway.ts'
 export type { StreamLimits } from './read-completion.ts'
-export { DEFAULT_RETRY_POLICY, retryDelayMs, streamWithRetry, type RetryArguments, type RetryPolicy } from './retry.ts'
+export { DEFAULT_RETRY_POLICY, retryDelayMs, type RetryPolicy } from './retry.ts'
 export { createSecretMasker, maskSecrets, SECRET_MASK, type SecretMasker } from './secret-mask.ts'
 export { createTokenizers, type Tokenizer, type TokenizerId, type Tokenizers } from './tokenizers.ts'

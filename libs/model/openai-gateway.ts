@@ -85,8 +85,7 @@ const assertTextIsBody = (request: ModelRequest, expected: string): void => {
 const rootCause = (error: unknown): unknown => (error instanceof APIError && error.cause !== undefined ? error.cause : error)
 
 /**
- * The gateway to one OpenAI-compatible endpoint. One call = one dispatch: retries are the caller's (`streamWithRetry`), since each is an
- * effect of its own.
+ * The gateway to one OpenAI-compatible endpoint. One call = one dispatch: retries are the caller's, since each is an effect of its own.
  */
 export const createOpenAiGateway = (options: OpenAiGatewayOptions): OpenAiGateway => {
   const { endpoint } = options

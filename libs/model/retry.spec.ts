@@ -1,9 +1,7 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import fc from 'fast-check'
-import type { ModelFailure, ModelRequest, ModelStreamEvent } from '#kernel/ports/model-gateway'
-import { CUT, DONE, type FakeUpstream, finishChunk, sse, startFakeUpstream, textChunk } from '#test/support/fake-upstream'
-import { createOpenAiGateway, type OpenAiGateway } from './openai-gateway.ts'
-import { DEFAULT_RETRY_POLICY, retryDelayMs, type RetryArguments, streamWithRetry } from './retry.ts'
+import type { ModelFailure } from '#kernel/ports/model-gateway'
+import { retryDelayMs } from './retry.ts'
 
 const failure = (extra: Partial<ModelFailure> = {}): ModelFailure => ({ type: 'failed', code: 'rate_limited', retryable: true, ...extra })
 const policy = { maxTries: 4, baseDelayMs: 100, maxDelayMs: 1_000, maxRetryAfterMs: 5_000 }
@@ -43,94 +41,5 @@ describe('the delay before another try', () => {
         },
       ),
     )
-  })
-})
-
-describe('a call with tries', () => {
-  let upstream: FakeUpstream
-  let gateway: OpenAiGateway
-  beforeEach(async () => {
-    upstream = await startFakeUpstream()
-    gateway = createOpenAiGateway({ endpoint: { baseUrl: upstream.baseUrl } })
-  })
-  afterEach(async () => {
-    gateway.close()
-    await upstream.close()
-  })
-
-  const call = async (extra: Partial<RetryArguments> = {}, abort = new AbortController()) => {
-    const body = { model: 'm', stream: true, messages: [{ role: 'user' as const, content: 'x' }] }
-    const request: ModelRequest = { body, bodyText: JSON.stringify(body), purpose: 'answer', signal: abort.signal }
-    const reports: unknown[] = []
-    const slept: number[] = []
-    const events: ModelStreamEvent[] = []
-    const stream = streamWithRetry({
-      policy: DEFAULT_RETRY_POLICY,
-      signal: abort.signal,
-      random: () => 0,
-      dispatch: () => gateway.stream(request),
-      onFailed: (report) => void reports.push([report.tryNumber, report.failure.code, report.delayMs]),
-      sleep: async (ms) => void slept.push(ms),
-      ...extra,
-    })
-    for await (const event of stream) events.push(event)
-    return { events, reports, slept }
-  }
-  const good = { steps: [textChunk('ok'), finishChunk(), DONE] }
-
-  it('comes again after 429 and 5xx, reporting each try', async () => {
-    upstream.script({ status: 429, headers: { 'retry-after': '2' } }, { status: 503 }, good)
-    const { events, reports, slept } = await call()
-    expect(events.map((event) => event.type)).toEqual(['opened', 'text', 'usage', 'finished'])
-    expect(reports).toEqual([
-      [1, 'rate_limited', 2_000],
-      [2, 'provider_unavailable', 500],
-    ])
-    expect(slept).toEqual([2_000, 500])
-    expect(upstream.requests).toHaveLength(3)
-  })
-
-  it('yields the last failure when the tries are used up', async () => {
-    upstream.script({ status: 500 }, { status: 500 }, { status: 502 }, good)
-    const { events, reports } = await call()
-    expect(events).toEqual([expect.objectContaining({ type: 'failed', code: 'provider_unavailable', status: 502 })])
-    expect(reports.at(-1)).toEqual([3, 'provider_unavailable', undefined])
-    expect(upstream.requests).toHaveLength(3)
-  })
-
-  it('S4 never comes again once a delta was published', async () => {
-    upstream.script({ steps: [textChunk('visible'), sse({ error: { code: 'rate_limit' } })] }, good)
-    const { events, reports } = await call()
-    expect(events.at(-1)).toMatchObject({ type: 'interrupted', providerCode: 'rate_limit' })
-    expect(reports).toEqual([])
-    expect(upstream.requests).toHaveLength(1)
-  })
-
-  it('never comes again where the outcome is unknown (K3)', async () => {
-    upstream.script({ beforeHeaders: CUT }, good)
-    const { events } = await call()
-    expect(events).toEqual([{ type: 'interrupted', code: 'connection_lost' }])
-    expect(upstream.requests).toHaveLength(1)
-  })
-
-  it('does not come again for a bad request', async () => {
-    upstream.script({ status: 400 }, good)
-    expect((await call()).reports).toEqual([[1, 'bad_request', undefined]])
-    expect(upstream.requests).toHaveLength(1)
-  })
-
-  it('an abort while waiting ends it at once', async () => {
-    upstream.script({ status: 503 }, good)
-    const abort = new AbortController()
-    const { events } = await call(
-      {
-        sleep: undefined,
-        onFailed: () => queueMicrotask(() => abort.abort()),
-        policy: { ...policy, baseDelayMs: 60_000, maxDelayMs: 60_000 },
-      },
-      abort,
-    )
-    expect(events).toEqual([{ type: 'failed', code: 'aborted', retryable: false }])
-    expect(upstream.requests).toHaveLength(1)
   })
 })

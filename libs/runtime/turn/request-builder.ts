@@ -1,5 +1,5 @@
 import { toSlug } from '#contracts'
-import type { ContentDigest, EventPayload, ModelPurpose } from '#contracts'
+import type { EventPayload, ModelPurpose } from '#contracts'
 import { FORBIDDEN_POLICY_VERSION, judgeRequest } from '#kernel/gate/forbidden-gate'
 import type { ReferenceFacts, RunFacts } from '#kernel/gate/forbidden-gate'
 import type { Ids } from '#kernel/ports/clock'
@@ -8,6 +8,7 @@ import type { ChatRequestBody } from '#kernel/ports/model-gateway'
 import type { RunRow } from '#kernel/ports/run-store'
 import { saltedDigest } from '#kernel/record/chain'
 import type { Guards } from '../bus/guards.ts'
+import { projectedContents, projectedContext } from '../projection/projected-context.ts'
 import { rebuildRequest } from '../projection/rebuild-request.ts'
 import { renderRequest } from '../projection/render-request.ts'
 import { requestDigest } from '../projection/request-digest.ts'
@@ -141,29 +142,15 @@ export class RequestBuilder {
       content: frame,
       salt: frameSalt,
     }
-    const pieces = assembly.pieces.map((piece) => {
-      if (piece.kind === 'path') return piece
-      const ref = 'derived' in piece.ref ? stored.derived[piece.ref.derived] : { contentId: piece.ref.content_id, digest: piece.ref.digest }
-      if (!ref) throw new Error('a derived text was not stored')
-      return { kind: piece.kind, role: piece.role, content_id: ref.contentId, digest: ref.digest }
-    })
-    const projection: EventPayload<'context.projected'> = {
+    const projection = projectedContext({
+      assembly,
+      derived: stored.derived.map(({ contentId, digest }) => ({ content_id: contentId, digest })),
+      frame: { content_id: framePending.id, digest: hex(saltedDigest(frameSalt, frame)) },
       turn,
-      layout_version: assembly.layoutVersion,
-      frame_content_id: framePending.id,
-      frame_digest: hex(saltedDigest(frameSalt, frame)),
-      pieces,
-      entities: assembly.entities.map(({ recorded, derived }) => ({
-        ...recorded,
-        content_id: derived === null ? recorded.content_id : (stored.derived[derived]?.contentId ?? null),
-      })),
-      dropped: assembly.dropped,
-      tokens: assembly.tokens,
       tokenizer: toSlug(model.tokenizerId),
-      trust: assembly.trust,
-      readings: { now: readings.now, zone: readings.zone, utc_offset_minutes: readings.utcOffsetMinutes, seed: readings.seed },
-      recall_audit_id: recalled.auditId,
-    }
+      readings,
+      recallAuditId: recalled.auditId,
+    })
     return { projection, frame: framePending }
   }
 
@@ -184,7 +171,7 @@ export class RequestBuilder {
       ids,
     })
     const contents = [...stored.pending, projected.frame, ...rewritten.contents]
-    const recorded = { projection, content_digests: contentDigests(projection), ...(rewrites.length > 0 ? { rewrites } : {}) }
+    const recorded = { projection, content_digests: projectedContents(projection), ...(rewrites.length > 0 ? { rewrites } : {}) }
     if (veto) return { command: { tag: 'context_vetoed', ...recorded, veto }, contents }
 
     const bodyText = renderRequest({ frame, messages, layoutVersion: assembly.layoutVersion })
@@ -277,11 +264,4 @@ export function hex(bytes: Uint8Array): string {
 
 export function refused(code: RefusedRequest['command']['code'], rule: RefusedRequest['command']['rule']): RefusedRequest {
   return { command: { tag: 'context_refused', code, rule, policy_version: FORBIDDEN_POLICY_VERSION } }
-}
-
-function contentDigests(projection: EventPayload<'context.projected'>): ContentDigest[] {
-  return [
-    { content_id: projection.frame_content_id, digest: projection.frame_digest },
-    ...projection.pieces.flatMap((piece) => (piece.kind !== 'path' ? [{ content_id: piece.content_id, digest: piece.digest }] : [])),
-  ]
 }
