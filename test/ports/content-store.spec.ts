@@ -14,7 +14,7 @@ describe.each(portTiers)('ContentStore on the %s tier', (name) => {
   })
   afterAll(() => tier.close())
 
-  const put = (content: string | Uint8Array, more: { media_type?: string; derived_from?: string[] } = {}) =>
+  const put = (content: string | Uint8Array, more: { id?: string; media_type?: string; derived_from?: string[] } = {}) =>
     tier.database.run(() => tier.contents.put({ owner_id: ownerId, media_type: 'text/plain', content, ...more }))
   const read = async (id: string) => (await tier.contents.get([id])).get(id)
   const erase = (ids: string[]) => tier.database.run(() => tier.contents.erase({ ids, cause: 'test' }))
@@ -128,6 +128,48 @@ describe.each(portTiers)('ContentStore on the %s tier', (name) => {
       expect(await read(other.id)).toMatchObject({ erased: false, body: 'harmless' })
       const left = await tier.database.query('SELECT 1 FROM content_chunks WHERE content_id = $1::uuid', [large.id])
       expect(left).toEqual([])
+    })
+
+    it('takes what is derived of it afterwards too: the text is not kept, and the proof is', async () => {
+      const source = await put('a secret')
+      await erase([source.id])
+      const late = await put('about the secret', { derived_from: [source.id] })
+      const harmless = { owner_id: ownerId, media_type: 'text/plain', content: 'harmless' }
+      const many = await tier.database.run(() =>
+        tier.contents.putMany([harmless, { ...harmless, content: 'once more', derived_from: [late.id] }]),
+      )
+      const ids = [late, ...many].map(({ id }) => id)
+      const found = await tier.contents.get(ids)
+      expect(ids.map((id) => found.get(id)?.body)).toEqual([null, 'harmless', null])
+      expect(found.get(late.id)).toMatchObject({ erased: true, salt: null, digest: Buffer.from(late.digest) })
+      const ledger = await tier.database.query('SELECT cause FROM erasures WHERE content_id = ANY ($1::uuid[])', [ids])
+      expect(ledger).toEqual([{ cause: 'source_erased' }, { cause: 'source_erased' }])
+    })
+
+    it('takes what is derived of it at the same time, whichever comes first', async () => {
+      for (let round = 0; round < 20; round++) {
+        const source = await put('a secret')
+        const derive = (): Promise<{ id: string }> =>
+          tier.database.run(async () => {
+            const derived = await tier.contents.put({
+              owner_id: ownerId,
+              media_type: 'text/plain',
+              content: 'about the secret',
+              derived_from: [source.id],
+            })
+            await tier.database.query('SELECT 1')
+            return derived
+          })
+        const [derived] = await Promise.all(round % 2 === 0 ? [derive(), erase([source.id])] : [derive(), derive(), erase([source.id])])
+        expect(await read(derived.id)).toMatchObject({ erased: true, body: null })
+      }
+    })
+
+    it('follows what goes round in a circle once', async () => {
+      const [first, second] = [tier.ids.next(), tier.ids.next()]
+      await put('an answer', { id: first, derived_from: [second] })
+      await put('a request that holds the answer', { id: second, derived_from: [first] })
+      expect(await erase([second])).toEqual([first, second])
     })
 
     it('is told in the ledger and in the log, once', async () => {

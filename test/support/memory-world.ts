@@ -93,7 +93,7 @@ export class MemoryWorld {
       ask: async (question) => {
         questions.push(question)
         const said = await answer(question)
-        return { runId: ids.next(), text: typeof said === 'string' ? said : JSON.stringify(said) }
+        return { runId: ids.next(), contentId: ids.next(), text: typeof said === 'string' ? said : JSON.stringify(said) }
       },
     }
     const deps: ChangeDeps = { store, index, embeddings, contents, log, ids }

@@ -147,6 +147,7 @@ function recallOf(recalls: RecallService, realms: RealmStore): MemoryRecall {
         realm_id: realmId,
         queries: queryTexts({ message: queries.question, dialogue: queries.dialogue }),
         runId: run.id,
+        queryContentIds: queries.contentIds,
       })
       const kinds = new Map((await realms.list(run.owner_id)).map((realm) => [realm.id, realm.kind]))
       return {

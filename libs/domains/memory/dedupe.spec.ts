@@ -8,6 +8,7 @@ const key = new Uint8Array(32).fill(7)
 const entry = (memoryId: string, over: Partial<PoolEntry> = {}): PoolEntry => ({
   memoryId,
   versionId: `${memoryId}-1`,
+  contentId: `${memoryId}-text`,
   text: memoryId,
   type: 'preference',
   level: 'explicit',

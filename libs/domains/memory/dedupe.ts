@@ -19,6 +19,7 @@ export function memoryDigest(key: Uint8Array, text: string): Uint8Array {
 export type PoolEntry = {
   memoryId: string
   versionId: string
+  contentId: string
   text: string
   type: MemoryType
   level: MemoryLevel

@@ -6,6 +6,7 @@ import type { Placement, PoolEntry } from './dedupe.ts'
 import { readDecisions, readProposals, sift, textProblem } from './extraction-answer.ts'
 import type { DropReason, ReadAnswer, ReadProposals } from './extraction-answer.ts'
 import { askTwice, ModelUnreachableError } from './extraction-asker.ts'
+import type { Subject } from './extraction-asker.ts'
 import { nextBatch } from './extraction-batch.ts'
 import type { ExtractionBatch } from './extraction-batch.ts'
 import { candidateOf, readable, rewritten, sameMark, standsAs, targetsOf } from './extraction-candidate.ts'
@@ -135,7 +136,7 @@ export class ExtractionService {
     const question = extractionQuestion({ messages: batch.messages, zone: batch.zone })
     const answer = await askTwice(
       this.#deps.model,
-      { range, batch, signal: options.signal },
+      { range, batch, signal: options.signal, madeOf: [] },
       question,
       (text, isLast): ReadAnswer<ReadProposals> => {
         const read = readProposals(text)
@@ -146,7 +147,9 @@ export class ExtractionService {
     const found = await this.#candidates(range, batch, answer)
     for (let tries = 1; ; tries++) {
       const pool = await this.#pool(range, found.candidates)
-      const decided = await this.#decide({ range, batch, signal: options.signal }, found.candidates, pool)
+      // It shows what was proposed, and the memories beside it.
+      const madeOf = [answer.contentId, ...pool.map(({ contentId }) => contentId)]
+      const decided = await this.#decide({ range, batch, signal: options.signal, madeOf }, found.candidates, pool)
       if (!decided.ok) throw new GiveUp('dedupe_invalid', decided.runId, answer.asked + decided.asked)
       const runId = decided.runId ?? answer.runId
       const asked = answer.asked + decided.asked
@@ -208,15 +211,15 @@ export class ExtractionService {
       })
       for (const memory of near) {
         if (memory.state !== 'proposed' && memory.state !== 'live') continue
-        const { memory_id: memoryId, version_id: versionId, text, type, level, state, mentions } = memory
-        pool.set(memoryId, { memoryId, versionId, text, type, level, state, mentions })
+        const { memory_id: memoryId, version_id: versionId, content_id: contentId, text, type, level, state, mentions } = memory
+        pool.set(memoryId, { memoryId, versionId, contentId, text, type, level, state, mentions })
       }
     }
     return [...pool.values()]
   }
 
   async #decide(
-    about: Parameters<typeof askTwice>[1],
+    about: Subject,
     candidates: readonly Candidate[],
     pool: readonly PoolEntry[],
   ): Promise<{ ok: true; placements: Placement[]; runId: string | null; asked: number } | { ok: false; runId: string; asked: number }> {

@@ -222,7 +222,8 @@ export class MemoryChange {
     await index.drop(this.scope.owner_id, ids)
     await store.tombstone(this.scope.owner_id, ids, this.now)
     for (const id of ids) this.record({ type: 'memory.deleted', payload: { memory_id: id, cause } })
-    await contents.erase({ ids: await store.contentIds(this.scope.owner_id, ids), cause: `memory.${cause}` })
+    const texts = { ownerId: this.scope.owner_id, contentIds: await store.contentIds(this.scope.owner_id, ids) }
+    await eraseTexts({ store, contents }, { ...texts, cause: `memory.${cause}` })
   }
 
   async #insert(candidate: Candidate, mentions: number): Promise<{ id: string; versionId: string }> {
@@ -311,6 +312,18 @@ export class MemoryChange {
       trust: lowerTrust([candidate.trust, ...targets.map((target) => target.trust)]),
     }
   }
+}
+
+/**
+ * Erases texts of memories, what was made of them, and what models said in the jobs that they came out of; that is the jobs' own working
+ * material, and goes whole (decision 13). Inside a unit of work.
+ */
+export async function eraseTexts(
+  { store, contents }: Pick<ChangeDeps, 'store' | 'contents'>,
+  { ownerId, contentIds, cause }: { ownerId: string; contentIds: readonly string[]; cause: string },
+): Promise<void> {
+  const said = await store.jobAnswers(ownerId, contentIds)
+  await contents.erase({ ids: [...contentIds, ...said], cause })
 }
 
 /** The meet of trusts, workspace at most (K1). */

@@ -1,7 +1,7 @@
 import { LingtaiError } from '#contracts'
 import type { Clock } from '#kernel/ports/clock'
 import type { UnitOfWork } from '#kernel/ports/unit-of-work'
-import { MemoryChange } from './memory-change.ts'
+import { eraseTexts, MemoryChange } from './memory-change.ts'
 import type { ChangeCause, ChangeDeps } from './memory-change.ts'
 import type { AffectedMemory, MemoryFlag, MemoryRow } from './ports.ts'
 
@@ -26,7 +26,7 @@ export class MemoryUpkeep {
     await unitOfWork.run(async () => {
       const past = await store.pastContentsOf(ownerId, nodeIds)
       await this.#settle(ownerId, await store.citing(ownerId, nodeIds), { tag: 'node.delete', flag: 'source_deleted' })
-      await contents.erase({ ids: past, cause: 'memory.source_deleted' })
+      await eraseTexts({ store, contents }, { ownerId, contentIds: past, cause: 'memory.source_deleted' })
     })
   }
 
@@ -57,7 +57,10 @@ export class MemoryUpkeep {
           const change = await MemoryChange.begin(this.#deps, first, this.#cause('memory.expire'))
           const memory = await store.find(first.owner_id, memoryId, change.now)
           if (memory && (memory.state === 'rejected' || memory.state === 'undone')) await change.remove([memoryId], 'undo_window_closed')
-          else await contents.erase({ ids: versions.map((version) => version.content_id), cause: 'memory.undo_window_closed' })
+          else {
+            const contentIds = versions.map((version) => version.content_id)
+            await eraseTexts({ store, contents }, { ownerId: first.owner_id, contentIds, cause: 'memory.undo_window_closed' })
+          }
           await store.settleExpiries(versions.map((version) => version.version_id))
           await change.finish()
         })

@@ -159,6 +159,8 @@ export interface MemoryStore {
   /** The memories themselves, and all that any version of them took in, through any number of merges. */
   family(ownerId: string, memoryIds: readonly string[]): Promise<string[]>
   contentIds(ownerId: string, memoryIds: readonly string[]): Promise<string[]>
+  /** What models said in jobs about the messages that the versions with these contents rest on: their texts came out of it. */
+  jobAnswers(ownerId: string, contentIds: readonly string[]): Promise<string[]>
 
   /** The text of these versions goes at that time. */
   expire(ownerId: string, versionIds: readonly string[], eraseAt: Date): Promise<void>
@@ -409,7 +411,10 @@ export type MemoryQuestion = {
   signal?: AbortSignal
 }
 
+/** What a model said, and the content that it is stored as: what is made of it goes with it. */
+export type ModelAnswer = { runId: string; contentId: string; text: string }
+
 export interface MemoryModel {
   /** Rejects where the model could not be reached, the run failed or was left: the job is tried again later. */
-  ask(question: MemoryQuestion): Promise<{ runId: string; text: string }>
+  ask(question: MemoryQuestion): Promise<ModelAnswer>
 }

@@ -1,7 +1,7 @@
 import type { RunRow } from '#kernel/ports/run-store'
 import { saltedDigest } from '#kernel/record/chain'
 import type { PersonaSource, UserPersonaSource } from '#runtime/prompt/persona-entities'
-import type { ContextSources, PromptPlace, RecallAnswer, SourceCitation, SourceNode } from '#runtime/turn/context-sources'
+import type { ContextSources, PromptPlace, RecallAnswer, RecallQueries, SourceCitation, SourceNode } from '#runtime/turn/context-sources'
 import { partsOf } from '#kernel/record/content-parts'
 import type { PathNode, TreeStore } from './ports.ts'
 
@@ -14,7 +14,7 @@ export interface PersonaReader {
 
 /** The memories' side of a prompt. */
 export interface MemoryRecall {
-  recall(input: { run: RunRow; realmId: string; queries: { question: string; dialogue: string } }): Promise<RecallAnswer>
+  recall(input: { run: RunRow; realmId: string; queries: RecallQueries }): Promise<RecallAnswer>
 }
 
 /** Nodes read at first, and by how much more each time that they do not fill the window. */

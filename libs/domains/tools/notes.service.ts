@@ -9,8 +9,18 @@ export const NOTES_MAX = 200
 /** Versions of one note; beyond them a new note is begun. */
 export const NOTE_VERSIONS_MAX = 1_000
 
-/** A change of the notes as a tool asks for it. The key is bound to the hash of the arguments. */
-export type NoteChange = { scope: NoteScope; runId: string; trust: Trust; key: string; argumentsHash: string }
+/**
+ * A change of the notes as a tool asks for it. The key is bound to the hash of the arguments; a note goes with the content that its arguments
+ * are stored as (decision 13).
+ */
+export type NoteChange = {
+  scope: NoteScope
+  runId: string
+  trust: Trust
+  key: string
+  argumentsHash: string
+  argumentsContentId: string | null
+}
 
 /** Why a change was not made; nothing happened. */
 export type NoteRefusal = 'no_such_note' | 'too_many_notes' | 'too_many_versions' | 'key_used_otherwise'
@@ -49,7 +59,12 @@ export class NotesService {
       if (number !== null && !note) return { refused: 'no_such_note' }
       if ((!note || note.deleted) && (await this.#store.countLiving(scope)) >= NOTES_MAX) return { refused: 'too_many_notes' }
       if (note && note.current_version >= NOTE_VERSIONS_MAX) return { refused: 'too_many_versions' }
-      const content = await this.#contents.put({ owner_id: scope.ownerId, media_type: 'text/plain', content: change.text })
+      const content = await this.#contents.put({
+        owner_id: scope.ownerId,
+        media_type: 'text/plain',
+        content: change.text,
+        derived_from: change.argumentsContentId === null ? [] : [change.argumentsContentId],
+      })
       if (note) return this.#addVersion(change, note, content.id, at)
       const fresh = { id: this.#ids.next(), number: (await this.#store.lastNumber(scope)) + 1 }
       const first = { noteId: fresh.id, version: 1, contentId: content.id, trust: change.trust, runId: change.runId, at }

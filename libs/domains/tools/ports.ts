@@ -11,13 +11,17 @@ export type NoteRow = {
   version: number
   current_version: number
   deleted: boolean
+  content_id: string | null
   text: string | null
   trust: Trust
   created_at: Date
 }
 
 /** A note in a list: the beginning of its text (at most 120 signs; null once erased) and how many signs it has. */
-export type NoteLine = Pick<NoteRow, 'number' | 'version' | 'trust' | 'created_at'> & { beginning: string | null; characters: number }
+export type NoteLine = Pick<NoteRow, 'number' | 'version' | 'content_id' | 'trust' | 'created_at'> & {
+  beginning: string | null
+  characters: number
+}
 
 /** What was done under a key. */
 export type NoteKey = { argumentsHash: string; number: number; version: number; trust: Trust; deleted: boolean }

@@ -40,6 +40,14 @@ export type Restored = { report: VerifyReport; erased: number; epoch: number }
 
 const ERASE_AT_ONCE = 1_000
 
+/** Headings are no contents, and no ledger names them: they go where nothing is left of what they stand over. */
+const forgetHeadings: readonly string[] = [
+  `UPDATE trees t SET title = ''
+   WHERE t.title <> '' AND EXISTS (SELECT 1 FROM nodes n WHERE n.tree_id = t.id AND n.content_id IS NOT NULL)
+     AND NOT EXISTS (SELECT 1 FROM nodes n JOIN contents c ON c.id = n.content_id WHERE n.tree_id = t.id AND c.erased_at IS NULL)`,
+  `UPDATE lorebooks b SET name = '' FROM contents c WHERE c.id = b.source_content_id AND c.erased_at IS NOT NULL AND b.name <> ''`,
+]
+
 /** Backup, export, the way from the light tier to the full one, and the way back (decision 6). */
 export class Archive {
   readonly #deps: ArchiveDeps
@@ -88,6 +96,7 @@ export class Archive {
       }
       erased += await this.#erase(batch)
     }
+    if (erased > 0) for (const statement of forgetHeadings) await this.#deps.database.execute(statement)
     return erased
   }
 

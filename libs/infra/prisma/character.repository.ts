@@ -67,7 +67,10 @@ export class CharacterRepository implements CharacterStore {
 
   async remove(characterId: string, at: Date): Promise<void> {
     await this.#updateOne('delete character', characterId, { deleted_at: at })
-    await this.#database.client.lorebooks.updateMany({ where: { character_id: characterId, deleted_at: null }, data: { deleted_at: at } })
+    await this.#database.client.lorebooks.updateMany({
+      where: { character_id: characterId, deleted_at: null },
+      data: { name: '', deleted_at: at },
+    })
   }
 
   async contentIds(characterId: string): Promise<string[]> {

@@ -13,6 +13,8 @@ const BATCH_ROWS = 500
 
 type TextRow = Omit<NewContent, 'layout' | 'content'> & { id: string; content: string; salt: Uint8Array; digest: Uint8Array }
 
+type ErasedRow = { id: string; owner_id: string }
+
 type ContentRow = {
   id: string
   owner_id: string
@@ -44,7 +46,14 @@ export class ContentRepository implements ContentStore {
     this.#clock = clock
   }
 
-  async put(content: NewContent): Promise<{ id: string; digest: Uint8Array }> {
+  put(content: NewContent): Promise<{ id: string; digest: Uint8Array }> {
+    return this.#withSources([content], async () => [await this.#insert(content)]).then(([stored]) => {
+      if (!stored) throw new RowCountError('insert contents', 1, 0)
+      return stored
+    })
+  }
+
+  async #insert(content: NewContent): Promise<{ id: string; digest: Uint8Array }> {
     const id = content.id ?? this.#ids.next()
     const salt = content.salt ?? this.#ids.bytes(32)
     const digest = saltedDigest(salt, content.content)
@@ -78,13 +87,40 @@ export class ContentRepository implements ContentStore {
     return { id, digest }
   }
 
-  async putMany(contents: readonly Omit<NewContent, 'layout'>[]): Promise<{ id: string; digest: Uint8Array }[]> {
+  putMany(contents: readonly Omit<NewContent, 'layout'>[]): Promise<{ id: string; digest: Uint8Array }[]> {
+    return this.#withSources(contents, () => this.#insertMany(contents))
+  }
+
+  /**
+   * What is made of an erased text is erased as soon as it is there: the making takes time, and the erasure may have come meanwhile. The
+   * sources are held until the commit, so that an erasure that comes later waits and then finds what was made of them.
+   */
+  async #withSources(
+    contents: readonly Pick<NewContent, 'derived_from'>[],
+    insert: () => Promise<{ id: string; digest: Uint8Array }[]>,
+  ): Promise<{ id: string; digest: Uint8Array }[]> {
+    const sources = [...new Set(contents.flatMap(({ derived_from: from }) => from ?? []))]
+    if (sources.length === 0) return insert()
+    return this.#database.run(async () => {
+      const stored = await insert()
+      const held = await this.#database.query<{ id: string; erased: boolean }>(
+        'SELECT id, erased_at IS NOT NULL AS erased FROM contents WHERE id = ANY ($1::uuid[]) ORDER BY id FOR SHARE',
+        [sources],
+      )
+      const erased = new Set(held.flatMap((row) => (row.erased ? [row.id] : [])))
+      const gone = stored.filter((_, index) => contents[index]?.derived_from?.some((id) => erased.has(id)))
+      await this.erase({ ids: gone.map(({ id }) => id), cause: 'source_erased' })
+      return stored
+    })
+  }
+
+  async #insertMany(contents: readonly Omit<NewContent, 'layout'>[]): Promise<{ id: string; digest: Uint8Array }[]> {
     const stored: { id: string; digest: Uint8Array }[] = []
     let batch: TextRow[] = []
     let batchBytes = 0
     for (const content of contents) {
       if (typeof content.content !== 'string' || Buffer.byteLength(content.content) > CHUNK_BYTES) {
-        stored.push(await this.put(content))
+        stored.push(await this.#insert(content))
         continue
       }
       const salt = content.salt ?? this.#ids.bytes(32)
@@ -154,26 +190,48 @@ export class ContentRepository implements ContentStore {
 
   async erase({ ids, cause }: { ids: readonly string[]; cause: string }): Promise<string[]> {
     if (ids.length === 0) return []
-    // The second condition is what the index of derived contents is for; without it every content is looked at for each erased one.
-    const derived = await this.#database.query<{ id: string; owner_id: string }>(
-      `WITH RECURSIVE affected AS (
-         SELECT id FROM contents WHERE id = ANY ($1::uuid[])
-         UNION
-         SELECT c.id FROM contents c JOIN affected a ON c.derived_from @> ARRAY[a.id] AND c.derived_from <> '{}')
-       SELECT c.id, c.owner_id FROM contents c JOIN affected USING (id) WHERE c.erased_at IS NULL ORDER BY c.id`,
-      [[...ids]],
+    return this.#database.run(async () => {
+      const erased: ErasedRow[] = []
+      const seen = new Set<string>()
+      // Level by level, each by a statement of its own: whoever derives a content holds its sources, so that what was derived while this
+      // waited for them is seen by the next one.
+      for (let level = [...ids]; level.length > 0; level = (await this.#derivedFrom(level)).filter((id) => !seen.has(id))) {
+        for (const id of level) seen.add(id)
+        erased.push(...(await this.#eraseTexts(level)))
+      }
+      erased.sort((left, right) => (left.id < right.id ? -1 : 1))
+      await this.#recordErasures(erased, cause)
+      return erased.map((row) => row.id)
+    })
+  }
+
+  async #eraseTexts(ids: readonly string[]): Promise<ErasedRow[]> {
+    await this.#database.execute('DELETE FROM content_chunks WHERE content_id = ANY ($1::uuid[])', [ids])
+    // Locked in their order, so that two erasures never wait for each other.
+    return this.#database.query<ErasedRow>(
+      `WITH standing AS (SELECT id FROM contents WHERE id = ANY ($1::uuid[]) AND erased_at IS NULL ORDER BY id FOR NO KEY UPDATE)
+       UPDATE contents c SET body = NULL, bytes = NULL, chunks = 0, layout = NULL, salt = NULL, erased_at = now()
+       FROM standing s WHERE c.id = s.id RETURNING c.id, c.owner_id`,
+      [ids],
     )
-    if (derived.length === 0) return []
-    const erased = derived.map((row) => row.id)
-    await this.#database.execute('DELETE FROM content_chunks WHERE content_id = ANY ($1::uuid[])', [erased])
-    await this.#database.execute(
-      'UPDATE contents SET body = NULL, bytes = NULL, chunks = 0, layout = NULL, salt = NULL, erased_at = now() WHERE id = ANY ($1::uuid[])',
-      [erased],
+  }
+
+  /** What was made of any of these. The second condition is what the index of derived contents is for. */
+  async #derivedFrom(ids: readonly string[]): Promise<string[]> {
+    const rows = await this.#database.query<{ id: string }>(
+      `SELECT DISTINCT c.id FROM unnest($1::uuid[]) AS s(id)
+       JOIN contents c ON c.derived_from @> ARRAY[s.id] AND c.derived_from <> '{}'`,
+      [ids],
     )
+    return rows.map((row) => row.id)
+  }
+
+  async #recordErasures(derived: readonly ErasedRow[], cause: string): Promise<void> {
+    if (derived.length === 0) return
     await this.#database.execute(
       `INSERT INTO erasures (content_id, owner_id, cause)
        SELECT e.content_id, e.owner_id, $3 FROM unnest($1::uuid[], $2::uuid[]) AS e(content_id, owner_id) ON CONFLICT DO NOTHING`,
-      [erased, derived.map((row) => row.owner_id), cause],
+      [derived.map((row) => row.id), derived.map((row) => row.owner_id), cause],
     )
     this.#database.afterCommit(() => this.onErased())
     const owners = new Set(derived.map((row) => row.owner_id))
@@ -192,7 +250,6 @@ export class ContentRepository implements ContentStore {
           })),
       })
     }
-    return erased
   }
 }
 

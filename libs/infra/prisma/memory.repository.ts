@@ -343,6 +343,20 @@ export class MemoryRepository implements MemoryStore {
     ])
   }
 
+  jobAnswers(ownerId: string, contentIds: readonly string[]): Promise<string[]> {
+    return this.#ids(
+      `SELECT DISTINCT r.candidate_id AS id
+       FROM memory_versions v
+       JOIN memory_sources s ON s.version_id = v.id
+       JOIN nodes n ON n.id = s.node_id
+       JOIN contents asked ON asked.derived_from @> ARRAY[n.content_id] AND asked.derived_from <> '{}'
+       JOIN contents said ON said.derived_from @> ARRAY[asked.id] AND said.derived_from <> '{}'
+       JOIN runs r ON r.candidate_id = said.id AND r.owner_id = v.owner_id AND r.kind = 'maintenance'
+       WHERE v.owner_id = $1::uuid AND v.content_id = ANY ($2::uuid[]) AND n.content_id IS NOT NULL ORDER BY 1`,
+      [ownerId, contentIds],
+    )
+  }
+
   async expire(ownerId: string, versionIds: readonly string[], eraseAt: Date): Promise<void> {
     await this.#sql.execute(
       `INSERT INTO memory_expiries (version_id, owner_id, erase_at)

@@ -2,7 +2,7 @@ import type { NewNoteVersion, NoteKey, NoteLine, NoteRow, NoteScope, NoteStore }
 import type { Database } from './database.ts'
 import { RowCountError } from './tree.repository.ts'
 
-const versions = `SELECT n.id, n.number, v.version, n.current_version, v.content_id IS NULL AS deleted, c.body AS text, v.trust, v.created_at
+const versions = `SELECT n.id, n.number, v.version, n.current_version, v.content_id IS NULL AS deleted, v.content_id, c.body AS text, v.trust, v.created_at
   FROM notes n
   JOIN note_versions v ON v.note_id = n.id
   LEFT JOIN contents c ON c.id = v.content_id
@@ -19,7 +19,7 @@ export class NotesRepository implements NoteStore {
   }
 
   list(scope: NoteScope): Promise<NoteLine[]> {
-    const living = `SELECT n.number, v.version, v.trust, v.created_at, left(c.body, 120) AS beginning, coalesce(length(c.body), 0) AS characters
+    const living = `SELECT n.number, v.version, v.content_id, v.trust, v.created_at, left(c.body, 120) AS beginning, coalesce(length(c.body), 0) AS characters
       FROM notes n
       JOIN note_versions v ON v.note_id = n.id AND v.version = n.current_version
       JOIN contents c ON c.id = v.content_id

@@ -86,7 +86,9 @@ export class TreeRepository implements TreeStore {
   }
 
   async tombstoneTree(treeId: string): Promise<void> {
-    await this.#write('tombstone tree', 'UPDATE trees SET deleted_at = now() WHERE id = $1::uuid AND deleted_at IS NULL', [treeId])
+    await this.#write('tombstone tree', `UPDATE trees SET title = '', deleted_at = now() WHERE id = $1::uuid AND deleted_at IS NULL`, [
+      treeId,
+    ])
   }
 
   async insertNode(node: NewNode): Promise<number> {

@@ -56,6 +56,8 @@ export type Observation = {
   licence: string | null
   trust: Trust
   truncated: boolean
+  /** Contents of ours that the text was read from: it goes with any of them (decision 13). */
+  derivedFrom?: readonly string[]
 }
 
 /**

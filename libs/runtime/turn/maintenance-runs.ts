@@ -79,7 +79,10 @@ export class MaintenanceRuns {
     this.#deps = deps
   }
 
-  /** Asks the model once; the answer's content goes with any that the request was made from. Throws MaintenanceFailedError, or why the signal was aborted before anything began. */
+  /**
+   * Asks the model once; the answer's content goes with any that the request was made from. Throws MaintenanceFailedError, or why the signal was
+   * aborted before anything began.
+   */
   async ask(request: MaintenanceRequest): Promise<{ text: string; runId: string; contentId: string }> {
     const { host: deps, holder } = this.#deps
     request.signal?.throwIfAborted()

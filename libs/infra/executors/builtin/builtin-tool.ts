@@ -53,15 +53,24 @@ export function builtinTool<Schema extends z.ZodObject>(parts: BuiltinParts<Sche
   }
 }
 
-/** The answer of a built-in tool, as JSON. */
-export function jsonObservation(parts: { tool: string; value: JsonValue; clock: Clock; trust: Trust }): Observation {
-  return observe({
-    text: JSON.stringify(parts.value),
-    mediaType: 'application/json',
-    source: parts.tool,
-    at: parts.clock.now(),
-    trust: parts.trust,
-  })
+/** The answer of a built-in tool, as JSON. `derivedFrom`: the contents that it was read from. */
+export function jsonObservation(parts: {
+  tool: string
+  value: JsonValue
+  clock: Clock
+  trust: Trust
+  derivedFrom?: readonly string[]
+}): Observation {
+  return {
+    ...observe({
+      text: JSON.stringify(parts.value),
+      mediaType: 'application/json',
+      source: parts.tool,
+      at: parts.clock.now(),
+      trust: parts.trust,
+    }),
+    ...(parts.derivedFrom === undefined ? {} : { derivedFrom: parts.derivedFrom }),
+  }
 }
 
 export function done(observation: Observation): EffectOutcome {

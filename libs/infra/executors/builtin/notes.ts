@@ -45,7 +45,8 @@ function listTool({ notes, findPlace, clock }: Parts): BuiltinTool {
           changed_at: at.toISOString(),
         })),
       }
-      return done(jsonObservation({ tool: name, value, clock, trust: meetTrust(rows.map((row) => row.trust)) }))
+      const derivedFrom = rows.flatMap(({ content_id: id }) => id ?? [])
+      return done(jsonObservation({ tool: name, value, clock, trust: meetTrust(rows.map((row) => row.trust)), derivedFrom }))
     },
   })
 }
@@ -63,7 +64,8 @@ function readTool({ notes, findPlace, clock }: Parts): BuiltinTool {
       if (!note || note.deleted) return failed('no_such_note')
       if (note.text === null) return failed('note_erased')
       const value = { number: note.number, version: note.version, text: note.text, changed_at: note.created_at.toISOString() }
-      return done(jsonObservation({ tool: name, value, clock, trust: note.trust }))
+      const derivedFrom = note.content_id === null ? [] : [note.content_id]
+      return done(jsonObservation({ tool: name, value, clock, trust: note.trust, derivedFrom }))
     },
   })
 }
@@ -115,7 +117,14 @@ async function scopeOf({ ownerId, characterId, treeId }: Where, findPlace: FindP
 async function changeOf(call: Omit<EffectCall, 'arguments'>, findPlace: FindPlace): Promise<NoteChange | null> {
   const scope = await scopeOf(call, findPlace)
   if (!scope) return null
-  return { scope, runId: call.runId, trust: call.trust ?? 'untrusted', key: call.idempotencyKey, argumentsHash: call.argumentsHash }
+  return {
+    scope,
+    runId: call.runId,
+    trust: call.trust ?? 'untrusted',
+    key: call.idempotencyKey,
+    argumentsHash: call.argumentsHash,
+    argumentsContentId: call.argumentsContentId ?? null,
+  }
 }
 
 function told({ name, clock, change, outcome }: { name: string; clock: Clock; change: NoteChange; outcome: NoteOutcome }): EffectOutcome {

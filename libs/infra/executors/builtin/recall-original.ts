@@ -51,7 +51,9 @@ export function recallOriginalTool({
         to,
         characters: text.length,
       }
-      return done(jsonObservation({ tool: name, value, clock, trust: node.trust }))
+      return done(
+        jsonObservation({ tool: name, value, clock, trust: node.trust, derivedFrom: node.content_id === null ? [] : [node.content_id] }),
+      )
     },
   })
 }

@@ -41,7 +41,9 @@ export function recallTool({
         ...(call.argumentsContentId === undefined ? {} : { queryContentIds: [call.argumentsContentId] }),
       })
       const memories = items.map(({ text, type, eventAt }) => ({ text, type, at: eventAt.toISOString() }))
-      return done(jsonObservation({ tool: name, value: { memories }, clock, trust: meetTrust(items.map((item) => item.trust)) }))
+      const trust = meetTrust(items.map((item) => item.trust))
+      const derivedFrom = items.map(({ contentId }) => contentId)
+      return done(jsonObservation({ tool: name, value: { memories }, clock, trust, derivedFrom }))
     },
   })
 }
