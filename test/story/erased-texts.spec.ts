@@ -254,6 +254,12 @@ const cases: readonly Case[] = [
 
 it('they stand in all that runs and jobs store, before anything is deleted', async () => {
   await tellAll()
+  // What a tool read from is named beside its arguments, which may be made of none of it.
+  const readings = await system.system.database.query<{ tool: string }>(
+    `SELECT DISTINCT e.tool FROM effects e JOIN contents seen ON seen.id = e.outcome_content_id
+     JOIN contents source ON seen.derived_from @> ARRAY[source.id] AND source.id <> e.arguments_content_id ORDER BY 1`,
+  )
+  expect(readings.map(({ tool }) => tool)).toEqual(['notes.list', 'notes.read', 'recall', 'recall_original'])
   const unnamed = await system.system.database.query("SELECT id FROM recall_audits WHERE query_content_ids = '{}'")
   expect(unnamed).toEqual([])
   const found = await whatHolds()

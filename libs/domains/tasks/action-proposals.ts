@@ -94,7 +94,14 @@ export class ActionProposals {
     const { store, contents, ids, clock } = this.#deps
     const salt = ids.bytes(32)
     const text = this.#argumentsText(given.arguments)
-    const content = await contents.put({ owner_id: task.owner_id, media_type: 'application/json', content: text, salt })
+    const content = await contents.put({
+      owner_id: task.owner_id,
+      media_type: 'application/json',
+      content: text,
+      salt,
+      // Whoever acts was told these.
+      derived_from: [task.instruction_content_id, task.acceptance_content_id, ...task.input_refs],
+    })
     const earlier = await store.actions(attempt.id)
     const seen = await store.observations(task.id)
     const at = clock.now()

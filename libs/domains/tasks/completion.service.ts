@@ -69,7 +69,7 @@ export class CompletionService {
       const rows: ArtifactRow[] = []
       for (const [index, { media_type, text }] of given.entries()) {
         const salt = ids.bytes(32)
-        const derivedFrom = [...task.input_refs, ...made.derivedFrom]
+        const derivedFrom = [task.instruction_content_id, ...task.input_refs, ...made.derivedFrom]
         const content = await contents.put({ owner_id: ownerId, media_type, content: text, salt, derived_from: derivedFrom })
         rows.push({
           id: ids.next(),
