@@ -104,6 +104,26 @@ describe('reading', () => {
     expect(world.upstream.requests.at(-1)?.bodyText).not.toContain('"same"')
   })
 
+  it.each([
+    ['half a character', String.raw`{"text":"\ud800"}`],
+    ['half a character in a name', String.raw`{"\ud800":"a"}`],
+    ['a number that nobody can hold', '{"text":1e999}'],
+    ['a number that is not kept as it is', '{"text":12345678901234567890}'],
+    ['more levels than anybody can read', `{"text":${'['.repeat(20_000)}${']'.repeat(20_000)}}`],
+    ['no JSON, and a character that no text holds', 'door\u0000'],
+  ])('tells the model of arguments with %s, and goes on', async (_, text) => {
+    const tree = await ableTree()
+    const before = tool('look.up').happened.length
+    world.upstream.script(calling([{ name: 'look_up', arguments: text }]), answer('Never mind.'))
+    const { accepted, events, text: said } = await askAndHear(world.system, tree.id, 'Look it up.')
+    expect(said).toBe('Never mind.')
+    expect(executed(events)).toEqual([{ tool: 'look.up', status: 'denied', reason: 'arguments_invalid' }])
+    expect(tool('look.up').happened).toHaveLength(before)
+    expect((await call<{ rebuilt: string }>(world.system, 'GET', `/v1/runs/${accepted.run_id}/explanation?turn=2`)).rebuilt).toBe(
+      'identical',
+    )
+  })
+
   it('does nothing of a message that was cut short (case E21)', async () => {
     const tree = await ableTree()
     const before = tool('look.up').happened.length
@@ -317,6 +337,30 @@ describe('sending', () => {
     expect(again.status).toBe(409)
     expect(executed(await follow(world.system, accepted.run_id))).toEqual([{ tool: 'mail.send', status: 'done', reason: null }])
     expect(mail.happened).toHaveLength(before + 1)
+  })
+
+  it('whose outcome was lost on its way is asked after at once, where the target can prove it (K3)', async () => {
+    const tree = await ableTree()
+    const mail = tool('mail.send')
+    const before = mail.happened.length
+    mail.script = [
+      (sent) => {
+        happens(mail, sent)
+        return { type: 'unknown', code: 'connection_lost' }
+      },
+    ]
+    mail.lookUp = ({ argumentsHash }) =>
+      mail.happened.length > before ? { type: 'committed', argumentsHash, observation: seen('sent') } : null
+    world.upstream.script(calling(sends), answer('It arrived.'))
+    const accepted = await ask(world.system, tree.id, 'Write to her.')
+    await decide(await suspended(accepted.run_id), 'approve')
+    const events = await follow(world.system, accepted.run_id)
+    expect(executed(events)).toEqual([{ tool: 'mail.send', status: 'done', reason: null }])
+    expect(events.at(-1)?.type).toBe('run.finished')
+    const told = await world.system.system.log.read(`run:${accepted.run_id}`, { types: ['effect.unknown', 'effect.reconciled'] })
+    expect(told.map(({ record }) => record.payload)).toMatchObject([{ code: 'connection_lost' }, { as: 'done', by: 'target' }])
+    expect(mail.happened).toHaveLength(before + 1)
+    mail.lookUp = () => null
   })
 
   it('is not done by a run that was cancelled while it waited (case E11)', async () => {

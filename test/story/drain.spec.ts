@@ -51,7 +51,9 @@ it('finishes the action that is out, and goes on after it with what was seen', a
   tool.script = [
     async (sent) => {
       happens(tool, sent)
-      await gate.opened
+      // As real ones do, it lets go of what it was told to break off.
+      const brokenOff = new Promise<true>((resolve) => sent.signal.addEventListener('abort', () => resolve(true)))
+      if (await Promise.race([gate.opened.then(() => false), brokenOff])) return { type: 'unknown', code: 'aborted' }
       return { type: 'done', observation: seen('The third door.'), costMicros: null }
     },
   ]

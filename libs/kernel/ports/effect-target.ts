@@ -64,6 +64,7 @@ export type Observation = {
  * - `done`: it happened, once.
  * - `failed`: authoritatively nothing happened; `code` is a slug.
  * - `unknown`: it may have happened; it is never sent again by itself (K3).
+ * `costMicros`: what the target itself says that it cost; null where it says nothing, and then the most that it can cost is charged.
  * A target answers; it throws only for faults of our own, which count as unknown.
  */
 export type EffectOutcome =

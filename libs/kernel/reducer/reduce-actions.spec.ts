@@ -161,9 +161,20 @@ describe('acting', () => {
       assessed(1, { ...asks, grants: [{ ...facts.grants[0], exact: ['look.up'] } as never], context_trust: 'trusted' }),
     ])
     expect(out.actions.at(-1)?.type).toBe('dispatch_effect')
+    // The target is asked at once; where it cannot prove anything, a person is, and it is asked once more when they answered.
     const unknown = reduce(out.state, settled(1, 'unknown'))
-    expect(unknown.state.waits_for?.reason).toBe('reconcile_required')
-    const back = reduce(unknown.state, resume)
+    expect(unknown.actions.map(({ type }) => type)).toEqual(['record', 'reconcile_effect'])
+    const nobodyKnows: RunCommand = {
+      tag: 'effect_reconciled',
+      effect_id: id(301),
+      as: 'unknown',
+      by: 'target',
+      observation: null,
+      checkpoint_id: id(800),
+    }
+    const waiting = reduce(unknown.state, nobodyKnows)
+    expect(waiting.state.waits_for?.reason).toBe('reconcile_required')
+    const back = reduce(waiting.state, resume)
     expect(back.actions.map(({ type }) => type)).toEqual(['record', 'reconcile_effect'])
     const known = reduce(back.state, {
       tag: 'effect_reconciled',
@@ -175,15 +186,7 @@ describe('acting', () => {
     })
     expect(known.actions.some(({ type }) => type === 'dispatch_effect')).toBe(false)
     expect(known.state.phase).toBe('projecting')
-    const still = reduce(back.state, {
-      tag: 'effect_reconciled',
-      effect_id: id(301),
-      as: 'unknown',
-      by: 'target',
-      observation: null,
-      checkpoint_id: id(800),
-    })
-    expect(still.state.phase).toBe('suspended')
+    expect(reduce(back.state, nobodyKnows).state.phase).toBe('suspended')
   })
 
   it('tries again what was never sent, and only that', () => {
@@ -205,7 +208,11 @@ describe('acting', () => {
   it('hands over what no word is coming in for: after the action that is out, or before the request', () => {
     const drain: RunCommand = { tag: 'drain', settled_tokens: 0, checkpoint_id: id(990) }
     const out = play([start, projected, proposing(1, 2), assessed(1), drain])
-    expect(out.actions.at(-1)?.type).toBe('abort_effect')
+    // Whoever leaves lets it come to its end; whoever cancels meanwhile is heard over that.
+    expect(out.actions.map(({ type }) => type)).not.toContain('abort_effect')
+    const cancelled = reduce(out.state, cancel)
+    expect(cancelled.actions.at(-1)?.type).toBe('abort_effect')
+    expect(reduce(cancelled.state, settled(1)).actions.at(-1)).toMatchObject({ type: 'seal', reason: 'cancelled' })
     const left = reduce(out.state, settled(1))
     expect(left.state).toMatchObject({
       phase: 'suspended',

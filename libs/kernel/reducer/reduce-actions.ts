@@ -44,7 +44,7 @@ function endAsMeant(state: RunLoopState, first: RunEvent[]): Reduction {
   if (state.ending === null) return unchanged(state)
   const { reason, which, limit, needed, checkpoint_id: checkpointId } = state.ending
   if (checkpointId !== null) {
-    return suspend({ ...state, ending: null }, { reason: 'waiting_for_effect', checkpointId, first, approval: null })
+    return suspend(state, { reason: 'waiting_for_effect', checkpointId, first, approval: null })
   }
   if (which !== null) return exhausted(state, { which, limit, needed, first })
   return interrupt(state, { reason, first })
@@ -187,7 +187,9 @@ export function suspend(
   },
 ): Reduction {
   const { reason, checkpointId, first, approval } = waiting
-  const next: RunLoopState = { ...state, phase: 'suspended', waits_for: { reason, checkpoint_id: checkpointId } }
+  // An end that was only to hand the run over has come with this.
+  const ending = state.ending?.checkpoint_id === null ? state.ending : null
+  const next: RunLoopState = { ...state, phase: 'suspended', ending, waits_for: { reason, checkpoint_id: checkpointId } }
   const suspended: RunEvent = { type: 'run.suspended', payload: { reason, checkpoint_id: checkpointId } }
   return {
     state: next,

@@ -21,9 +21,7 @@ const handedOver: ReadonlySet<RunPhase> = new Set<RunPhase>(['projecting', 'retr
  */
 export function handOver(state: RunLoopState, checkpointId: string | null): Reduction | null {
   if (checkpointId === null || !handedOver.has(state.phase)) return null
-  // An end that was this very handing over has come.
-  const ending = state.ending?.checkpoint_id === null ? state.ending : null
-  return suspend({ ...state, effect: null, ending }, { reason: 'waiting_for_effect', checkpointId, first: [], approval: null })
+  return suspend({ ...state, effect: null }, { reason: 'waiting_for_effect', checkpointId, first: [], approval: null })
 }
 
 /** What came of an effect that was sent, or was kept back at the last moment. */
@@ -73,7 +71,7 @@ function acceptedOf({ observation, veto }: Pick<Settled, 'observation' | 'veto'>
   return { observation: veto ? null : observation, withheld: vetoEvents('result.pre_accept', veto) }
 }
 
-/** Unknown is never sent again: without a consequence it is given up and charged, else a person settles it (K3, decision 20). */
+/** Unknown is never sent again: without a consequence it is given up and charged, else the target is asked, or a person (K3, decision 20). */
 function unknownOutcome(state: RunLoopState, call: ToolCall, command: Settled, first: RunEvent[]): Reduction {
   if (call.consequence === 'none') {
     return observe(state, call, {
@@ -82,8 +80,13 @@ function unknownOutcome(state: RunLoopState, call: ToolCall, command: Settled, f
       first: [...first, { type: 'effect.reconciled', payload: { effect_id: command.effect_id, as: 'abandoned', by: 'kernel' } }],
     })
   }
-  const asked = withCall(state, call.action_id, { phase: 'unknown' })
-  return suspend(asked, { reason: 'reconcile_required', checkpointId: command.checkpoint_id, first, approval: null })
+  return {
+    state: withCall(state, call.action_id, { phase: 'unknown' }),
+    actions: [
+      { type: 'record', events: first },
+      { type: 'reconcile_effect', effect_id: command.effect_id, action_id: call.action_id },
+    ],
+  }
 }
 
 /** The run has its seat back: what it waited for is looked at anew. */
@@ -141,13 +144,19 @@ export function isOutUnheld(state: RunLoopState): boolean {
   return state.phase === 'suspended' && state.calls.some(isOut)
 }
 
-/** An end that was asked for while an action is out: it waits for what becomes of that, since nobody can call it back. */
+/**
+ * An end that was asked for while an action is out: it waits for what becomes of that, since nobody can call it back. Whoever only hands the
+ * run over has no reason to break the action off.
+ */
 export function endAfterAction(state: RunLoopState, tag: RunCommand['tag'], ending: NonNullable<RunLoopState['ending']>): Reduction | null {
   if (state.phase !== 'acting' || !state.calls.some(isOut)) return null
   const accepted: RunEvent = { type: 'command.accepted', payload: { tag, command_id: null } }
+  const abort: RunAction[] = ending.checkpoint_id === null ? [{ type: 'abort_effect' }] : []
+  // Who wants it to end is heard over who only leaves.
+  const isStronger = state.ending === null || (state.ending.checkpoint_id !== null && ending.checkpoint_id === null)
   return {
-    state: { ...state, ending: state.ending ?? ending },
-    actions: [{ type: 'record', events: [accepted] }, { type: 'abort_effect' }],
+    state: { ...state, ending: isStronger ? ending : state.ending },
+    actions: [{ type: 'record', events: [accepted] }, ...abort],
   }
 }
 

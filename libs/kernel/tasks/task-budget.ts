@@ -8,12 +8,11 @@ export type TaskBudget = {
 }
 
 /**
- * The most that one action can be charged: what its submitter or the tool's contract says, whichever is more. Null where nobody said, which
- * a bound on cost cannot live with.
+ * The most that one action can be charged: what the tool's contract says, or its submitter where that is more. A submitter's number never
+ * stands in for a price that the contract does not know: null, which a bound on cost cannot live with.
  */
 export function priceOf(submitted: number | null, contract: number | null): number | null {
-  if (submitted === null) return contract
-  return contract === null ? submitted : Math.max(submitted, contract)
+  return contract === null ? null : Math.max(submitted ?? 0, contract)
 }
 
 /** What is left to be reserved; null where it is not bounded. */

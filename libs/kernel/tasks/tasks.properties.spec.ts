@@ -192,9 +192,9 @@ describe('the budget of a task', () => {
     )
   })
 
-  it('leaves what it does not bound unbounded, and takes the higher of two prices', () => {
+  it('leaves what it does not bound unbounded, and takes the higher of two prices where the contract knows one', () => {
     expect(remainingMicros({ ...emptyTask.budget, max_cost_micros: null })).toBeNull()
-    expect([priceOf(null, null), priceOf(3, null), priceOf(null, 4), priceOf(3, 4), priceOf(5, 4)]).toEqual([null, 3, 4, 4, 5])
+    expect([priceOf(null, null), priceOf(3, null), priceOf(null, 4), priceOf(3, 4), priceOf(5, 4)]).toEqual([null, null, 4, 4, 5])
   })
 })
 

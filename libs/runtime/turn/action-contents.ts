@@ -1,25 +1,30 @@
 import { saltedDigest } from '#kernel/record/chain'
-import { canonicalJson } from '#kernel/record/canonical-json'
+import { canonicalJson, NotCanonicalError } from '#kernel/record/canonical-json'
 import type { Ids } from '#kernel/ports/clock'
 import type { Observation } from '#kernel/ports/effect-target'
 import type { JsonObject } from '#kernel/ports/model-gateway'
 import type { SeenObservation } from '#kernel/reducer/commands'
 import type { PendingContent } from './ports.ts'
 
-/** One spelling for arguments that say the same; what is no JSON object stays as it came and is refused later. */
+/** One spelling for arguments that say the same; what no tool can be given stays as it came, storable, and is refused later. */
 export function normalizedArguments(text: string): string {
-  const parsed = parsedArguments(text.trim() === '' ? '{}' : text)
-  return parsed === null ? text : canonicalJson(parsed)
+  return readArguments(text.trim() === '' ? '{}' : text)?.canonical ?? text.replaceAll('\0', '\uFFFD').toWellFormed()
 }
 
+/** Null for what no tool can be given: no JSON object, or one that has no canonical form. */
 export function parsedArguments(text: string | null): JsonObject | null {
-  if (text === null) return null
+  return text === null ? null : (readArguments(text)?.parsed ?? null)
+}
+
+function readArguments(text: string): { parsed: JsonObject; canonical: string } | null {
   try {
     const parsed: unknown = JSON.parse(text)
-    return typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed) ? (parsed as JsonObject) : null
-  } catch {
-    // Not JSON: the model made a mistake, and hears of it.
-    return null
+    if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) return null
+    return { parsed: parsed as JsonObject, canonical: canonicalJson(parsed) }
+  } catch (error) {
+    // Not JSON, half a character, a number that nobody can hold, or deeper than anybody can read: the model made a mistake, and hears of it.
+    if (error instanceof SyntaxError || error instanceof NotCanonicalError || error instanceof RangeError) return null
+    throw error
   }
 }
 

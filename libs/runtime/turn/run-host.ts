@@ -24,6 +24,9 @@ import { RunRecorder } from './run-recorder.ts'
 import { RunSoFar } from './run-so-far.ts'
 import { canBeTakenOn, commandUndriven } from './undriven-run.ts'
 
+/** How long a process that leaves waits for an action that is out. Milliseconds. */
+const DRAIN_MS = 20_000
+
 /**
  * One run, from the granted seat to its end: the effects that the driver asks for (spec/1 "The life of a turn", 3–8). Lives in one process
  * and writes only under its fence.
@@ -46,6 +49,7 @@ export class RunHost implements RunEffects {
   #began = 0
   #answerSalt: Uint8Array | undefined
   #cancelTimer: () => void = () => undefined
+  #cancelDrain: () => void = () => undefined
 
   constructor({
     run,
@@ -141,6 +145,7 @@ export class RunHost implements RunEffects {
       return await this.#endBroken()
     } finally {
       this.#cancelTimer()
+      this.#cancelDrain()
       this.abortModel()
       this.abortEffect()
       void subscription.then(
@@ -178,7 +183,9 @@ export class RunHost implements RunEffects {
     this.#driver.fence()
   }
 
+  /** Words that come in are cut off; an action that is out is waited for, and left to whoever takes the run on where that takes too long. */
   drain(): void {
+    this.#cancelDrain = this.#deps.scheduler.after(DRAIN_MS, () => this.#driver.fence())
     this.#cutOff({ tag: 'drain', settled_tokens: 0, checkpoint_id: canBeTakenOn(this.run) ? this.#deps.ids.next() : null })
   }
 
