@@ -70,6 +70,13 @@ const httpSource = (over: Record<string, unknown> = {}, tool: Record<string, unk
     ...over,
   },
 })
+const openApiSource = (document: Record<string, unknown>, baseUrl?: string) => ({
+  openapi: {
+    document: { openapi: '3.0.3', paths: { '/look': { get: { operationId: 'look' } } }, ...document },
+    ...(baseUrl === undefined ? {} : { base_url: baseUrl }),
+    operations: ['look'],
+  },
+})
 const create = (body: unknown, token?: string) => call<ToolSourceView>(lingtai, 'POST', '/v1/tool-sources', body, { status: 201, token })
 const accept = (
   source: ToolSourceView,
@@ -243,6 +250,9 @@ describe('sources', () => {
       { openapi: { document: { openapi: '3.0.0' }, base_url: 'https://example.com', operations: ['a'] } },
       'openapi.operations[0]',
     ],
+    ['an OpenAPI document inside', openApiSource({ servers: [{ url: 'http://169.254.169.254' }] }), 'openapi.document.servers[0].url'],
+    ['an OpenAPI document that its owner puts inside', openApiSource({}, 'http://169.254.169.254'), 'openapi.base_url'],
+    ['an OpenAPI document without an object of paths', openApiSource({ paths: [] }), 'openapi.document.paths'],
     ['an MCP server inside', { mcp: { url: 'http://[::ffff:127.0.0.1]/mcp' } }, 'mcp.url'],
     ['an MCP server nowhere', { mcp: {} }, 'mcp.url'],
     ['an MCP server that is not listed', { mcp: { server: 'shell' } }, 'mcp.server'],

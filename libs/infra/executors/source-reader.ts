@@ -77,7 +77,8 @@ export class DeclarationReader implements SourceReader {
   #openApi(input: OpenApiSourceInput): DeclaredSource {
     const imported = importOpenApi(input)
     if ('path' in imported) throw refused(imported)
-    const { offered, refused: left } = imported
+    const { base, offered, refused: left } = imported
+    this.#checkAddress(base.address, base.field)
     if (offered.length === 0) {
       throw refused(
         ...left.map(({ name, code }) => ({
@@ -86,7 +87,6 @@ export class DeclarationReader implements SourceReader {
         })),
       )
     }
-    this.#checkAddress((offered[0]?.declaration.remote as HttpRemote | undefined)?.url ?? '', 'openapi.base_url')
     return { kind: 'openapi', settings: { place: originOf(offered) }, headers: input.headers ?? {}, offered, refused: left }
   }
 

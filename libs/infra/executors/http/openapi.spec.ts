@@ -140,7 +140,7 @@ describe('importOpenApi', () => {
     ['nobody', 'no_such_operation'],
     ['__proto__', 'no_such_operation'],
   ])('refuses %s: %s', (operation, code) => {
-    expect(imported([operation])).toEqual({ offered: [], refused: [{ name: operation, code }] })
+    expect(imported([operation])).toMatchObject({ offered: [], refused: [{ name: operation, code }] })
   })
 
   it('stays below its base, whatever a path begins with', () => {
@@ -154,6 +154,26 @@ describe('importOpenApi', () => {
     for (const base_url of ['ftp://x/', 'https://{host}/', 'https://me:word@x/', 'https://x/?a=b', 'x']) {
       expect(() => imported(['removePet'], { base_url }), base_url).toThrow('openapi.base_url')
     }
+  })
+
+  it.each<[unknown, string | undefined, string]>([
+    [[{ url: 'ftp://x/' }], undefined, 'openapi.document.servers[0].url'],
+    [[{ url: 'https://{host}/' }], undefined, 'openapi.document.servers[0].url'],
+    [[{ url: '/v1' }], undefined, 'openapi.document.servers[0].url'],
+    [[{ url: 7 }], undefined, 'openapi.document.servers[0].url'],
+    [['https://pets.example'], undefined, 'openapi.document.servers[0].url'],
+    [{ url: 'https://pets.example' }, undefined, 'openapi.document.servers'],
+    [[], undefined, 'openapi.base_url'],
+    [undefined, undefined, 'openapi.base_url'],
+    [[{ url: 'https://pets.example' }], 'ftp://x/', 'openapi.base_url'],
+  ])('says of servers %j and base_url %j where the fault is: %s', (servers, baseUrl, path) => {
+    const given = { ...document, servers } as unknown as OpenApiSourceInput['document']
+    expect(importOpenApi({ document: given, operations: ['getPet'], base_url: baseUrl })).toMatchObject({ path })
+  })
+
+  it.each([[[]], [7], ['/pets'], [null]])('says that paths are %j', (paths) => {
+    const given = { openapi: '3.0.0', paths } as unknown as OpenApiSourceInput['document']
+    expect(importOpenApi({ document: given, operations: ['getPet'] })).toMatchObject({ path: 'openapi.document.paths' })
   })
 
   it('reads OpenAPI 3 alone', () => {

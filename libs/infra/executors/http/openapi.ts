@@ -5,6 +5,8 @@ import { schemaProblem } from '#kernel/tools/schema-faults'
 import { localName, offeredTool, parametersProblem, plainDescription } from '../declaration.ts'
 import { floorOf, membersOf } from './declare-http.ts'
 import type { HttpMethod, HttpRemote } from './declare-http.ts'
+import { baseOf } from './openapi-servers.ts'
+import type { ApiBase } from './openapi-servers.ts'
 import { readTemplate } from './url-template.ts'
 
 const methods: readonly HttpMethod[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']
@@ -22,7 +24,7 @@ class RefusedOperation extends Error {
   }
 }
 
-export type ImportedOpenApi = { offered: OfferedTool[]; refused: RefusedTool[] }
+export type ImportedOpenApi = { base: ApiBase; offered: OfferedTool[]; refused: RefusedTool[] }
 
 /**
  * The chosen operations of an OpenAPI 3 document as tools. The document is a stranger's text: its descriptions are cleaned, references
@@ -34,18 +36,18 @@ export function importOpenApi({ document: given, base_url: baseUrl, operations }
   const version = document['openapi']
   if (typeof version !== 'string' || !/^3\.[0-2](\.|$)/.test(version))
     return { path: 'openapi.document', message: 'must be an OpenAPI 3 document' }
-  const firstServer = membersOf(Array.isArray(document['servers']) ? document['servers'][0] : undefined)['url']
-  const base = baseUrl ?? (typeof firstServer === 'string' ? firstServer : '')
-  const template = readTemplate(base)
-  if (!template || template.names.length > 0 || /[?#]/.test(base))
-    return { path: 'openapi.base_url', message: 'must be given as an http or https address without a query' }
+  const { paths } = document
+  if (paths !== undefined && (typeof paths !== 'object' || paths === null || Array.isArray(paths)))
+    return { path: 'openapi.document.paths', message: 'must be an object' }
+  const base = baseOf(document, baseUrl)
+  if ('path' in base) return base
   const found = operationsOf(document)
-  const result: ImportedOpenApi = { offered: [], refused: [] }
+  const result: ImportedOpenApi = { base, offered: [], refused: [] }
   for (const id of new Set(operations)) {
     const operation = found.get(id)
     try {
       if (!operation) throw new RefusedOperation('no_such_operation')
-      result.offered.push(new Reader(document, base.replace(/\/+$/, '')).read(id, operation))
+      result.offered.push(new Reader(document, base.address).read(id, operation))
     } catch (error) {
       if (!(error instanceof RefusedOperation)) throw error
       result.refused.push({ name: id, code: error.code })
