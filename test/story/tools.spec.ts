@@ -253,6 +253,14 @@ describe('sources', () => {
     ['an OpenAPI document inside', openApiSource({ servers: [{ url: 'http://169.254.169.254' }] }), 'openapi.document.servers[0].url'],
     ['an OpenAPI document that its owner puts inside', openApiSource({}, 'http://169.254.169.254'), 'openapi.base_url'],
     ['an OpenAPI document without an object of paths', openApiSource({ paths: [] }), 'openapi.document.paths'],
+    [
+      'an operation of another server',
+      openApiSource({
+        servers: [{ url: 'https://example.com' }],
+        paths: { '/look': { get: { operationId: 'look', servers: [{ url: 'http://169.254.169.254' }] } } },
+      }),
+      'openapi.operations[0]',
+    ],
     ['an MCP server inside', { mcp: { url: 'http://[::ffff:127.0.0.1]/mcp' } }, 'mcp.url'],
     ['an MCP server nowhere', { mcp: {} }, 'mcp.url'],
     ['an MCP server that is not listed', { mcp: { server: 'shell' } }, 'mcp.server'],

@@ -176,6 +176,60 @@ describe('importOpenApi', () => {
     expect(importOpenApi({ document: given, operations: ['getPet'] })).toMatchObject({ path: 'openapi.document.paths' })
   })
 
+  describe('with servers of an operation or its path', () => {
+    const at = (own: unknown, shared?: unknown, base_url?: string) => {
+      const withServers = (servers: unknown) => (servers === undefined ? {} : { servers })
+      const given = {
+        ...document,
+        servers: [{ url: 'https://pets.example/api' }],
+        paths: { '/pets': { ...withServers(shared), get: { operationId: 'listPets', ...withServers(own) } } },
+      }
+      const result = imported(['listPets'], { document: given as unknown as OpenApiSourceInput['document'], base_url })
+      return result.refused[0]?.code ?? result.offered[0]?.declaration.remote['url']
+    }
+    const here = [{ url: 'https://pets.example/api' }]
+    const away = [{ url: 'http://169.254.169.254' }]
+
+    it.each<[string, unknown, unknown]>([
+      ['another host', away, undefined],
+      ['another host for the whole path', undefined, away],
+      ['another host, whatever its path says', away, here],
+      ['another host, where it names none itself', [], away],
+      ['another port', [{ url: 'https://pets.example:8443/api' }], undefined],
+      ['another scheme', [{ url: 'http://pets.example/api' }], undefined],
+      ['a longer host', [{ url: 'https://pets.example.evil.example/api' }], undefined],
+      ['a place above', [{ url: 'https://pets.example/' }], undefined],
+      ['a place beside', [{ url: 'https://pets.example/apish' }], undefined],
+    ])('leaves out what is at %s', (_, own, shared) => {
+      expect(at(own, shared)).toBe('server_elsewhere')
+    })
+
+    it.each<[string, unknown]>([
+      ['a place relative to a document that has none', [{ url: '/v2' }]],
+      ['a place with variables', [{ url: 'https://{host}/api' }]],
+      ['a place that climbs', [{ url: 'https://pets.example/api/../admin' }]],
+      ['no list', { url: 'https://pets.example/api' }],
+      ['null', null],
+      ['no address', [{}, 'https://pets.example/api', null]],
+    ])('leaves out what names %s', (_, servers) => {
+      expect(at(servers)).toBe('server_unusable')
+      expect(at(undefined, servers)).toBe('server_unusable')
+    })
+
+    it('takes what is at the source’s own server or below, at the first such place', () => {
+      expect(at(here)).toBe('https://pets.example/api/pets')
+      expect(at(here, away)).toBe('https://pets.example/api/pets')
+      expect(at([])).toBe('https://pets.example/api/pets')
+      expect(at([{ url: 'https://PETS.example:443/api/' }])).toBe('https://pets.example/api/pets')
+      expect(at([...away, { url: 'https://pets.example/api/v2/' }, ...here])).toBe('https://pets.example/api/v2/pets')
+    })
+
+    it('holds them against the address that the owner gave', () => {
+      expect(at(here, undefined, 'https://staging.example')).toBe('server_elsewhere')
+      expect(at(away, undefined, 'http://169.254.169.254')).toBe('http://169.254.169.254/pets')
+    })
+  })
+
   it('reads OpenAPI 3 alone', () => {
     for (const openapi of ['2.0', '4.0.0', 3, null]) {
       expect(() => imported(['getPet'], { document: { ...document, openapi } as unknown as OpenApiSourceInput['document'] })).toThrow(

@@ -5,7 +5,7 @@ import { schemaProblem } from '#kernel/tools/schema-faults'
 import { localName, offeredTool, parametersProblem, plainDescription } from '../declaration.ts'
 import { floorOf, membersOf } from './declare-http.ts'
 import type { HttpMethod, HttpRemote } from './declare-http.ts'
-import { baseOf } from './openapi-servers.ts'
+import { baseOf, operationAddress } from './openapi-servers.ts'
 import type { ApiBase } from './openapi-servers.ts'
 import { readTemplate } from './url-template.ts'
 
@@ -28,8 +28,8 @@ export type ImportedOpenApi = { base: ApiBase; offered: OfferedTool[]; refused: 
 
 /**
  * The chosen operations of an OpenAPI 3 document as tools. The document is a stranger's text: its descriptions are cleaned, references
- * are followed inside it alone, and it does not choose where it is: one host, the owner's `base_url` or its first server. Answers a
- * field's fault where the document or the base cannot be used at all.
+ * are followed inside it alone, and it does not choose where it is: one host, the owner's `base_url` or its first server;
+ * an operation of another server is refused. Answers a field's fault where the document or the base cannot be used at all.
  */
 export function importOpenApi({ document: given, base_url: baseUrl, operations }: OpenApiSourceInput): ImportedOpenApi | FieldError {
   const document = given as JsonObject
@@ -56,17 +56,17 @@ export function importOpenApi({ document: given, base_url: baseUrl, operations }
   return result
 }
 
-type Operation = { method: HttpMethod; path: string; operation: JsonObject; shared: JsonValue | undefined }
+type Operation = { method: HttpMethod; path: string; operation: JsonObject; item: JsonObject }
 
 /** By operationId; of two with one id, the first. */
 function operationsOf(document: JsonObject): Map<string, Operation> {
   const found = new Map<string, Operation>()
-  for (const [path, item] of Object.entries(membersOf(document['paths']))) {
-    const shared = membersOf(item)['parameters']
+  for (const [path, given] of Object.entries(membersOf(document['paths']))) {
+    const item = membersOf(given)
     for (const method of methods) {
-      const operation = membersOf(membersOf(item)[method.toLowerCase()])
+      const operation = membersOf(item[method.toLowerCase()])
       const id = operation['operationId']
-      if (typeof id === 'string' && !found.has(id)) found.set(id, { method, path, operation, shared })
+      if (typeof id === 'string' && !found.has(id)) found.set(id, { method, path, operation, item })
     }
   }
   return found
@@ -82,8 +82,10 @@ class Reader {
     this.#base = base
   }
 
-  read(id: string, { method, path, operation, shared }: Operation): OfferedTool {
-    const url = `${this.#base}${path.startsWith('/') ? '' : '/'}${path}`
+  read(id: string, { method, path, operation, item }: Operation): OfferedTool {
+    const at = operationAddress(this.#base, [operation['servers'], item['servers']])
+    if ('refusal' in at) throw new RefusedOperation(at.refusal)
+    const url = `${at.address}${path.startsWith('/') ? '' : '/'}${path}`
     const template = readTemplate(url)
     if (!template || template.chooses || /[?#]/.test(path)) throw new RefusedOperation('path_unusable')
     const properties: JsonObject = {}
@@ -94,7 +96,7 @@ class Reader {
       properties[name] = schema
       if (isRequired) required.push(name)
     }
-    for (const parameter of this.#parametersOf(shared, operation['parameters'])) {
+    for (const parameter of this.#parametersOf(item['parameters'], operation['parameters'])) {
       const { name, in: place } = parameter
       const isRequired = parameter['required'] === true || place === 'path'
       if (typeof name !== 'string') throw new RefusedOperation('parameter_unusable')
