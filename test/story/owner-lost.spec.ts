@@ -183,9 +183,9 @@ describe('an owner that is lost while an action is out', () => {
     await out.reached
     await other.losesOwner(accepted.run_id)
     await cancel(world, accepted.run_id)
-    expect((await view(accepted.run_id)).state).toBe('suspended')
+    expect(await view(accepted.run_id)).toMatchObject({ state: 'suspended', cancelling: true })
     await other.looksAgain(accepted.run_id)
-    expect(await runEnded(world.system, accepted.run_id)).toMatchObject({ state: 'interrupted', reason: 'cancelled' })
+    expect(await runEnded(world.system, accepted.run_id)).toMatchObject({ state: 'interrupted', reason: 'cancelled', cancelling: false })
     expect(executed(await follow(world.system, accepted.run_id))).toEqual([['mail.send', 'done', null]])
     expect(mail.happened).toHaveLength(before + 1)
   })

@@ -10,6 +10,8 @@ export const RunView = z
     kind: RunKind,
     state: RunState,
     reason: z.string().nullable(),
+    /** Its cancelling was accepted, and waits for what is out (case E12). */
+    cancelling: z.boolean(),
     character_id: Id,
     tree_id: Id.nullable(),
     question_id: Id.nullable(),

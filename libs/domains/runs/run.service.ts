@@ -66,6 +66,7 @@ export class RunService {
       kind: run.kind,
       state: run.state,
       reason: run.reason,
+      cancelling: run.ended_at === null && (await runs.openCommands(run.id)).some(({ kind }) => kind === 'cancel'),
       character_id: run.character_id,
       tree_id: run.tree_id,
       question_id: run.question_id,
