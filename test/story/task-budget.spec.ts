@@ -37,10 +37,39 @@ describe('an action', () => {
       outcome: 'budget_exhausted',
       reason: 'price_unknown',
     })
-    expect(await submit(plane, task, { key: 'u2', tool: 'unpriced', cost_micros: 5 })).toMatchObject({
-      outcome: 'committed',
-      charged_micros: 0,
-    })
+    const answers = await Promise.all(
+      [1, 5, 1000].map((cost) => submit(plane, task, { key: `u-${cost}`, tool: 'unpriced', cost_micros: cost, independent: true })),
+    )
+    for (const answer of answers) expect(answer).toMatchObject({ outcome: 'budget_exhausted', reason: 'price_unknown' })
+    expect(world.tool('unpriced').happened).toEqual([])
+    expect(await budgetOf(plane, task)).toMatchObject({ spent_micros: 0, reserved_micros: 0, used_actions: 0 })
+  })
+
+  it('without a known price goes where no cost is promised', async () => {
+    const task = await startedTask(plane, ['unpriced'])
+    expect(await submit(plane, task, { key: 'free', tool: 'unpriced', cost_micros: 5 })).toMatchObject({ outcome: 'committed' })
+  })
+
+  it('is reserved and charged what its submitter names above its price, and its price where that is more', async () => {
+    const task = await startedTask(plane, ['pay'], { budget: { max_cost_micros: 300 } })
+    const answers = await Promise.all(
+      Array.from({ length: 12 }, (_, index) =>
+        submit(plane, task, { key: `named-${index}`, tool: 'pay', cost_micros: 100, independent: true }),
+      ),
+    )
+    const committed = answers.filter(({ outcome }) => outcome === 'committed')
+    expect(committed.map(({ charged_micros: charged }) => charged)).toEqual([100, 100, 100])
+    expect(answers.filter(({ outcome }) => outcome === 'budget_exhausted')).toHaveLength(9)
+    expect(await budgetOf(plane, task)).toMatchObject({ spent_micros: 300, reserved_micros: 0, used_actions: 3 })
+    const other = await startedTask(plane, ['pay'], { budget: { max_cost_micros: 30 } })
+    expect(await submit(plane, other, { key: 'less', tool: 'pay', cost_micros: 1 })).toMatchObject({ charged_micros: 10 })
+  })
+
+  it('is charged what its target says that it cost, where it says so', async () => {
+    const task = await startedTask(plane, ['pay'], { budget: { max_cost_micros: 300 } })
+    pay.script = [() => ({ type: 'done', observation: seen('Paid.'), costMicros: 4 })]
+    expect(await submit(plane, task, { key: 'own', tool: 'pay', cost_micros: 100 })).toMatchObject({ charged_micros: 4 })
+    expect(await budgetOf(plane, task)).toMatchObject({ spent_micros: 4, reserved_micros: 0 })
   })
 
   it('E15: a cost of -1, 0, 1.5 or true is invalid', () => {

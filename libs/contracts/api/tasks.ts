@@ -87,7 +87,7 @@ export const SubmitAction = z
     arguments: jsonObject,
     /** What it acts on; the tool itself where left out. */
     resource: Slug.optional(),
-    /** What it may cost at most, in micro-units; what the tool's contract says where left out. */
+    /** What it may cost at most, in micro-units: raises what the tool's contract says, and never stands in for it. */
     cost_micros: z.int().min(1).optional(),
     /** How far what it was made from is trusted: may only lower what the task has. */
     trust: Trust.exclude(['trusted']).default('workspace'),
@@ -100,9 +100,9 @@ export type SubmitAction = z.infer<typeof SubmitAction>
 
 /** A candidate for the task's result. */
 export const CompleteTask = z
-  .object({
+  .strictObject({
     artifacts: z
-      .array(z.object({ media_type: mediaType, text: z.string().min(1).max(500_000) }))
+      .array(z.strictObject({ media_type: mediaType, text: z.string().min(1).max(500_000) }))
       .min(1)
       .max(16),
   })
@@ -121,7 +121,7 @@ export const CompletionView = z
 export type CompletionView = z.infer<typeof CompletionView>
 
 /** The owner's yes to exactly this candidate. */
-export const CommitTask = z.object({ candidate_id: Id }).meta({ id: 'CommitTask' })
+export const CommitTask = z.strictObject({ candidate_id: Id }).meta({ id: 'CommitTask' })
 export type CommitTask = z.infer<typeof CommitTask>
 
 export const RuntimeList = z

@@ -56,12 +56,12 @@ export class ActionSender {
         isSettled = true
         return
       }
-      const isLost = command.outcome === 'unknown'
       await this.#settler.settle(placed, {
         event: eventOf(command.outcome, { code: command.code, consequence: effect?.consequence ?? 'lasting' }),
         reason: command.outcome === 'done' ? null : (command.code ?? 'other'),
         by: 'target',
-        cost: isLost ? action.reserved_micros : command.cost_micros,
+        // Where the target names no cost of its own, all that was reserved is owed.
+        cost: command.cost_estimated ? action.reserved_micros : command.cost_micros,
         estimated: command.cost_estimated,
         seen: command.observation,
         contents,

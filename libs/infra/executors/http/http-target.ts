@@ -113,12 +113,12 @@ export class HttpTarget implements EffectTarget {
       // A lasting call has happened, whatever became of the words about it; of a reading, the beginning alone is no answer.
       if (!lasting && body.cut !== null && body.cut !== 'limit') return failed(body.cut === 'lost' ? 'connection_lost' : body.cut)
       const observation = this.#observation(answer)
-      if (observation) return { type: 'done', observation, costMicros: contract.priceMicros }
+      if (observation) return { type: 'done', observation, costMicros: null }
       if (!lasting) return failed('unsupported_content')
       return {
         type: 'done',
         observation: this.#observe(answer, { text: `(done; the answer is of a type that is not read)` }),
-        costMicros: contract.priceMicros,
+        costMicros: null,
       }
     }
     const code = status >= 300 && status < 400 ? 'redirect_refused' : `http_${status}`

@@ -75,12 +75,10 @@ export class McpTarget implements EffectTarget {
 
   /** The server's own word that the call failed is taken: it is the only one who knows. */
   #settle(result: McpResult): EffectOutcome {
-    const { contract, source, clock, place } = this.#parts
+    const { source, clock, place } = this.#parts
     const headers = place.type === 'http' ? Object.values(place.headers) : Object.values(place.server.env)
     const observation = observe({ text: maskValues(readResult(result), headers), source, at: clock.now(), trust: 'untrusted' })
-    return result.isError
-      ? { type: 'failed', code: 'tool_error', observation }
-      : { type: 'done', observation, costMicros: contract.priceMicros }
+    return result.isError ? { type: 'failed', code: 'tool_error', observation } : { type: 'done', observation, costMicros: null }
   }
 }
 
