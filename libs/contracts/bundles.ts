@@ -60,9 +60,9 @@ export const BundleView = z
 export type BundleView = z.infer<typeof BundleView>
 export const BundleList = z.object({ items: z.array(BundleView) }).meta({ id: 'BundleList' })
 
-export const EvaluateBundle = z.object({ accepted: z.boolean() }).meta({ id: 'EvaluateBundle' })
+export const EvaluateBundle = z.strictObject({ accepted: z.boolean() }).meta({ id: 'EvaluateBundle' })
 export type EvaluateBundle = z.infer<typeof EvaluateBundle>
 
 /** `from` is the bundle that was active when the decision was made: somebody else's move in between is not overwritten. */
-export const ActivateBundle = z.object({ from: Digest, reason: z.enum(['promote', 'rollback']) }).meta({ id: 'ActivateBundle' })
+export const ActivateBundle = z.strictObject({ from: Digest, reason: z.enum(['promote', 'rollback']) }).meta({ id: 'ActivateBundle' })
 export type ActivateBundle = z.infer<typeof ActivateBundle>

@@ -9,6 +9,13 @@ const MOST_FAULTS = 50
 export function parseInput<Schema extends z.ZodType>(schema: Schema, value: unknown, root = ''): z.output<Schema> {
   const parsed = schema.safeParse(value)
   if (parsed.success) return parsed.data
-  const errors = parsed.error.issues.slice(0, MOST_FAULTS).map((issue) => ({ path: fieldPath(issue.path, root), message: issue.message }))
+  const errors = parsed.error.issues.flatMap((issue) => faultsOf(issue, root)).slice(0, MOST_FAULTS)
   throw new LingtaiError('validation_failed', undefined, { errors })
+}
+
+/** What is wrong with which field; of fields that nobody knows, each by itself. */
+function faultsOf(issue: z.core.$ZodIssue, root: string): { path: string; message: string }[] {
+  const { path, message } = issue
+  if (issue.code !== 'unrecognized_keys') return [{ path: fieldPath(path, root), message }]
+  return issue.keys.slice(0, MOST_FAULTS).map((key) => ({ path: fieldPath([...path, key], root).slice(0, 200), message: 'is not known' }))
 }

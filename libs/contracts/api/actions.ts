@@ -28,8 +28,10 @@ export type ApprovalView = z.infer<typeof ApprovalView>
 export const ApprovalPage = pageOf(ApprovalView, 'ApprovalPage')
 export const ApprovalListQuery = PageQuery.extend({ state: ApprovalStateName.optional() })
 
-/** The answer names what was read: a yes to other arguments is no yes (case E4). */
-export const DecideApproval = z.object({ decision: z.enum(['approve', 'refuse']), arguments_hash: Digest }).meta({ id: 'DecideApproval' })
+/** The answer names what was read: a yes to other arguments is no yes (case E4), nor is one that says more than is understood (case E17). */
+export const DecideApproval = z
+  .strictObject({ decision: z.enum(['approve', 'refuse']), arguments_hash: Digest })
+  .meta({ id: 'DecideApproval' })
 export type DecideApproval = z.infer<typeof DecideApproval>
 
 /** What a place grants. `tools` null: does not narrow by name (a character without names has no tools at all). */
@@ -50,13 +52,13 @@ export const GrantView = z
 export type GrantView = z.infer<typeof GrantView>
 
 export const SetGrant = z
-  .object({
+  .strictObject({
     mode: PermissionMode,
     classes: z.array(CapabilityClass).max(5),
     tools: z.array(Slug).max(200).nullable(),
     exact: z.array(Slug).max(200).nullable(),
     class_rules: z
-      .array(z.object({ capability: CapabilityClass, verdict: Verdict }))
+      .array(z.strictObject({ capability: CapabilityClass, verdict: Verdict }))
       .max(20)
       .default([]),
     max_cost_micros: z.int().min(0).nullable().default(null),
@@ -87,5 +89,5 @@ export type EffectView = z.infer<typeof EffectView>
 export const EffectList = z.object({ items: z.array(EffectView) }).meta({ id: 'EffectList' })
 
 /** What a person found out about it. */
-export const ReconcileEffect = z.object({ as: z.enum(['done', 'failed']) }).meta({ id: 'ReconcileEffect' })
+export const ReconcileEffect = z.strictObject({ as: z.enum(['done', 'failed']) }).meta({ id: 'ReconcileEffect' })
 export type ReconcileEffect = z.infer<typeof ReconcileEffect>

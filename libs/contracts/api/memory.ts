@@ -55,7 +55,7 @@ export const MemoryDetail = MemoryView.extend({
 export type MemoryDetail = z.infer<typeof MemoryDetail>
 
 /** Confirm as it is, or with an edited text. */
-export const ConfirmMemory = z.object({ text: MessageText.optional() }).meta({ id: 'ConfirmMemory' })
+export const ConfirmMemory = z.strictObject({ text: MessageText.optional() }).meta({ id: 'ConfirmMemory' })
 export type ConfirmMemory = z.infer<typeof ConfirmMemory>
 export const CorrectMemory = z.object({ text: MessageText, version: z.int().min(1) }).meta({ id: 'CorrectMemory' })
 export type CorrectMemory = z.infer<typeof CorrectMemory>

@@ -124,8 +124,8 @@ export const CreateToolSource = z
   .meta({ id: 'CreateToolSource' })
 export type CreateToolSource = z.infer<typeof CreateToolSource>
 
-/** What the far side offers and cannot be used, with a slug that says why. */
-export const RefusedTool = z.object({ name: z.string(), code: Slug })
+/** What the far side offers and cannot be used, with a slug that says why; `parameter`: that alone, and the tool is offered without it. */
+export const RefusedTool = z.object({ name: z.string(), code: Slug, parameter: z.string().optional() })
 export type RefusedTool = z.infer<typeof RefusedTool>
 
 export const ToolSourceView = z
@@ -151,8 +151,8 @@ export type ToolSourceView = z.infer<typeof ToolSourceView>
  * never lower than its declaration allows; a tool of an MCP server that is not named read_only counts as irreversible_external.
  */
 export const AcceptToolSource = z
-  .object({
-    tools: z.array(z.object({ name: Slug, version: Digest, capability: CapabilityClass.optional() })).max(TOOLS_PER_SOURCE),
+  .strictObject({
+    tools: z.array(z.strictObject({ name: Slug, version: Digest, capability: CapabilityClass.optional() })).max(TOOLS_PER_SOURCE),
   })
   .meta({ id: 'AcceptToolSource' })
 export type AcceptToolSource = z.infer<typeof AcceptToolSource>
