@@ -52,7 +52,11 @@ describe('an action', () => {
     ]
     const action = await submit(plane, task, { key: 'e7-p', tool: 'pay' })
     expect(action.outcome).toBe('unknown')
-    await plane.system.conversation.actions.effects.reconcile(plane.ownerId, action.effect_id ?? '', { as: 'failed' })
+    const { effects } = plane.system.conversation.actions
+    const { items } = await effects.unknown(plane.ownerId)
+    expect(items.find(({ id }) => id === action.effect_id)).toMatchObject({ state: 'unknown', settled_at: null })
+    const told = await effects.reconcile(plane.ownerId, action.effect_id ?? '', { as: 'failed' })
+    expect(told).toMatchObject({ state: 'reconciled_failed', settled_at: expect.any(String) })
     await recover(plane, task)
     expect(await plane.tasks.action(plane.ownerId, action.action_id)).toMatchObject({ outcome: 'failed', reason: 'reconciled_failed' })
     expect(await budgetOf(plane, task)).toMatchObject({ spent_micros: 0, reserved_micros: 0 })

@@ -1,5 +1,6 @@
 import { LingtaiError } from '#contracts'
 import type { EffectView, ReconcileEffect } from '#contracts'
+import { isSettled } from '#kernel/effects/effect'
 import type { Clock } from '#kernel/ports/clock'
 import type { ContentStore } from '#kernel/ports/content-store'
 import type { EffectLedger, EffectRow } from '#kernel/ports/effect-ledger'
@@ -89,7 +90,8 @@ export class EffectsService {
       code: row.code,
       arguments: texts.get(row.arguments_content_id)?.body ?? null,
       created_at: row.created_at.toISOString(),
-      settled_at: row.settled_at?.toISOString() ?? null,
+      // The ledger's own time of an unknown outcome is when it was lost.
+      settled_at: (isSettled(row.state) && row.settled_at?.toISOString()) || null,
     }))
   }
 }

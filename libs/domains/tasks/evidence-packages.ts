@@ -1,5 +1,6 @@
 import { LingtaiError } from '#contracts'
 import type { EvidencePackage } from '#contracts'
+import { isSettled } from '#kernel/effects/effect'
 import type { StoredEvent } from '#kernel/ports/event-log'
 import type { StoredContent } from '#kernel/ports/content-store'
 import type { TaskRow } from '#kernel/ports/task-store'
@@ -88,7 +89,7 @@ export class EvidencePackages {
         constraints: [...effect.constraints],
         reserved_micros: effect.reserved_micros,
         cost_micros: effect.cost_micros,
-        settled_at: effect.settled_at?.toISOString() ?? null,
+        settled_at: (isSettled(effect.state) && effect.settled_at?.toISOString()) || null,
       })),
       policies: decisions.map(decisionView),
       verification: verification && verificationView(verification),
