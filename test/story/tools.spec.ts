@@ -315,7 +315,10 @@ describe('sources', () => {
           get: {
             operationId: 'lookUp',
             summary: 'Looks.\u202E',
-            parameters: [{ name: 'what', in: 'path', required: true, schema: { type: 'string' } }],
+            parameters: [
+              { name: 'what', in: 'path', required: true, schema: { type: 'string' } },
+              { name: 'Authorization', in: 'header', schema: { type: 'string' } },
+            ],
           },
         },
       },
@@ -325,7 +328,10 @@ describe('sources', () => {
       openapi: { document, base_url: `http://127.0.0.1:${farPort}/`, operations: ['lookUp', 'nothing'] },
     })
     expect(source).toMatchObject({
-      refused: [{ name: 'nothing', code: 'no_such_operation' }],
+      refused: [
+        { name: 'lookUp', code: 'parameter_in_header', parameter: 'Authorization' },
+        { name: 'nothing', code: 'no_such_operation' },
+      ],
       tools: [{ name: 'http/imported.lookUp', description: 'Looks.', trust: 'untrusted' }],
     })
     expect((await accept(source)).tools[0]).toMatchObject({ trust: 'workspace', accepted: true })

@@ -81,8 +81,7 @@ function imported(operations: string[], over: Partial<OpenApiSourceInput> = {}) 
   return result
 }
 const only = (operation: string): OfferedTool => {
-  const { offered, refused } = imported([operation])
-  expect(refused).toEqual([])
+  const { offered } = imported([operation])
   const [tool] = offered
   if (!tool) throw new Error('nothing was taken')
   return tool
@@ -227,6 +226,50 @@ describe('importOpenApi', () => {
     it('holds them against the address that the owner gave', () => {
       expect(at(here, undefined, 'https://staging.example')).toBe('server_elsewhere')
       expect(at(away, undefined, 'http://169.254.169.254')).toBe('http://169.254.169.254/pets')
+    })
+  })
+
+  describe('with a parameter that is not a model’s to send', () => {
+    const taken = (parameters: unknown) => {
+      const given = { ...document, paths: { '/pets': { get: { operationId: 'listPets', parameters } } } }
+      const { offered, refused } = imported(['listPets'], { document: given as unknown as OpenApiSourceInput['document'] })
+      return { tools: offered.map(({ name }) => name), refused }
+    }
+    const names = ['Host', 'Authorization', 'Cookie', 'X-Any', 'x\r\nevil', 'é', '']
+
+    it.each(names.flatMap((name) => ['header', 'cookie'].map((place) => [place, name] as const)))('%s %j', (place, name) => {
+      expect(taken([{ in: place, name, required: true, schema: {} }])).toEqual({
+        tools: [],
+        refused: [{ name: 'listPets', code: 'parameter_in_header' }],
+      })
+      expect(taken([{ in: place, name, schema: {} }])).toEqual({
+        tools: ['listPets'],
+        refused: [{ name: 'listPets', code: 'parameter_in_header', parameter: name.replace('\r\n', ' \n') }],
+      })
+    })
+
+    it('tells each one that the operation is offered without, in a form that hides nothing', () => {
+      const parameters = [
+        { in: 'header', name: 'a\u202E\u0000b', schema: {} },
+        { in: 'query', name: 'q', schema: {} },
+        { in: 'cookie', name: 'c'.repeat(5_000) },
+      ]
+      expect(taken(parameters).refused.map(({ parameter }) => parameter)).toEqual(['a b', 'c'.repeat(100)])
+    })
+
+    it.each<[string, unknown]>([
+      ['in no place that there is', [{ in: 'body', name: 'x' }]],
+      ['in no place', [{ name: 'x' }]],
+      ['without a name', [{ in: 'header' }]],
+      ['in no list', { in: 'header', name: 'x', required: true }],
+    ])('and not one %s', (_, parameters) => {
+      expect(taken(parameters)).toEqual({ tools: [], refused: [{ name: 'listPets', code: 'parameter_unusable' }] })
+    })
+
+    it('nor without end', () => {
+      const parameters = Array.from({ length: 65 }, (_, index) => ({ in: 'header', name: `x-${index}` }))
+      expect(taken(parameters)).toEqual({ tools: [], refused: [{ name: 'listPets', code: 'too_large_or_circular' }] })
+      expect(taken(parameters.slice(1)).refused).toHaveLength(64)
     })
   })
 

@@ -14,6 +14,9 @@ const methods: readonly HttpMethod[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', '
 /** Parts of one operation after its references are put in. */
 const MAX_PARTS = 5_000
 const MAX_DEPTH = 32
+/** Parameters that one operation may be offered without, and signs of each one's name that are shown. */
+const MAX_LEFT_OUT = 64
+const SHOWN_NAME_UNITS = 100
 
 class RefusedOperation extends Error {
   readonly code: string
@@ -47,7 +50,9 @@ export function importOpenApi({ document: given, base_url: baseUrl, operations }
     const operation = found.get(id)
     try {
       if (!operation) throw new RefusedOperation('no_such_operation')
-      result.offered.push(new Reader(document, base.address).read(id, operation))
+      const { tool, leftOut } = new Reader(document, base.address).read(id, operation)
+      result.offered.push(tool)
+      result.refused.push(...leftOut.map((parameter) => ({ name: id, code: 'parameter_in_header', parameter })))
     } catch (error) {
       if (!(error instanceof RefusedOperation)) throw error
       result.refused.push({ name: id, code: error.code })
@@ -82,7 +87,7 @@ class Reader {
     this.#base = base
   }
 
-  read(id: string, { method, path, operation, item }: Operation): OfferedTool {
+  read(id: string, { method, path, operation, item }: Operation): { tool: OfferedTool; leftOut: string[] } {
     const at = operationAddress(this.#base, [operation['servers'], item['servers']])
     if ('refusal' in at) throw new RefusedOperation(at.refusal)
     const url = `${at.address}${path.startsWith('/') ? '' : '/'}${path}`
@@ -91,6 +96,7 @@ class Reader {
     const properties: JsonObject = {}
     const required: string[] = []
     const places: HttpRemote['places'] = {}
+    const leftOut: string[] = []
     const add = (name: string, schema: JsonValue, isRequired: boolean): void => {
       if (Object.hasOwn(properties, name) || name === '__proto__') throw new RefusedOperation('names_collide')
       properties[name] = schema
@@ -100,11 +106,14 @@ class Reader {
       const { name, in: place } = parameter
       const isRequired = parameter['required'] === true || place === 'path'
       if (typeof name !== 'string') throw new RefusedOperation('parameter_unusable')
-      if (place !== 'path' && place !== 'query') {
+      if (place === 'header' || place === 'cookie') {
         // Headers and cookies are the owner's to set, not a model's.
         if (isRequired) throw new RefusedOperation('parameter_in_header')
+        if (leftOut.push(plainDescription(name).slice(0, SHOWN_NAME_UNITS)) > MAX_LEFT_OUT)
+          throw new RefusedOperation('too_large_or_circular')
         continue
       }
+      if (place !== 'path' && place !== 'query') throw new RefusedOperation('parameter_unusable')
       if ((place === 'path') !== template.names.includes(name)) throw new RefusedOperation('parameter_unusable')
       if (place === 'query') places[name] = 'query'
       add(name, this.#described(parameter), isRequired)
@@ -118,13 +127,22 @@ class Reader {
     const remote: HttpRemote = { method, url, places, whole_body: wholeBody, look_up_url: null }
     const words = [operation['summary'], operation['description']].filter((text) => typeof text === 'string')
     const description = plainDescription(words.join('\n')) || `${method} ${path}`
-    return offeredTool(localName(id), { description, parameters, floor, usual: floor, egress: 'declared', price_micros: null, remote })
+    const tool = offeredTool(localName(id), {
+      description,
+      parameters,
+      floor,
+      usual: floor,
+      egress: 'declared',
+      price_micros: null,
+      remote,
+    })
+    return { tool, leftOut }
   }
 
   /** An operation's own parameters replace those of its path. */
   #parametersOf(shared: JsonValue | undefined, own: JsonValue | undefined): JsonObject[] {
     const byName = new Map<string, JsonObject>()
-    for (const given of [...(Array.isArray(shared) ? shared : []), ...(Array.isArray(own) ? own : [])]) {
+    for (const given of [shared ?? [], own ?? []].flatMap((list) => (Array.isArray(list) ? list : [null]))) {
       const parameter = membersOf(this.#inline(given, 0))
       byName.set(JSON.stringify([parameter['in'], parameter['name']]), parameter)
     }
