@@ -87,7 +87,7 @@ describe('evidence of a run', () => {
 
   it('does not hold once any byte is changed', async () => {
     const bytes = Buffer.from(text)
-    const offsets = [0, 1, 20, bytes.length - 1, bytes.length - 2, ...Array.from({ length: 60 }, () => randomInt(bytes.length))]
+    const offsets = [0, 1, 20, bytes.length - 1, bytes.length - 2, ...Array.from({ length: 24 }, () => randomInt(bytes.length))]
     const faults: string[] = []
     for (const at of offsets) {
       const changed = Buffer.from(bytes)

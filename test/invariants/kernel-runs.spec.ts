@@ -1,11 +1,11 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { ApprovalView, CharacterView, CommandAccepted, EventType, ImportedCharacter, RunView, ToolView } from '#contracts'
 import { createGate, DONE, finishChunk, HOLD, textChunk, usageChunk } from '../support/fake-upstream.ts'
 import { fakeContract, fakeTools, happens, seen } from '../support/fake-target.ts'
 import type { FakeTool } from '../support/fake-target.ts'
 import { MovedClock } from '../support/moved-clock.ts'
 import { recorded, recordedTypes } from '../support/plant.ts'
-import { expectReplays } from '../support/replays.ts'
+import { closeWhole } from '../support/replays.ts'
 import { answer, ask, askAndHear, call, eventually, follow, newTree, node, runEnded, spoken } from '../support/story.ts'
 import type { TestSystem } from '../support/system.ts'
 import { calling, grant, treeWithTools } from '../support/tool-calls.ts'
@@ -28,9 +28,8 @@ beforeAll(async () => {
   world = await startWorld({ overrides: { tools: fakes.catalogue, clock } })
   system = world.system
 })
-afterAll(() => world.close())
+afterAll(() => closeWhole(world))
 beforeEach(() => world.upstream.unscript())
-afterEach(() => expectReplays(system))
 
 function tool(name: string): FakeTool {
   const found = fakes.tools.get(name)

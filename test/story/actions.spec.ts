@@ -4,7 +4,7 @@ import type { ApprovalView, EventPayload, RunStreamEvent, RunView, SetGrant } fr
 import { DONE, deltaChunk, finishChunk, usageChunk } from '../support/fake-upstream.ts'
 import { fakeContract, fakeTools, happens, seen } from '../support/fake-target.ts'
 import type { FakeTool } from '../support/fake-target.ts'
-import { expectReplays } from '../support/replays.ts'
+import { closeWhole } from '../support/replays.ts'
 import { answer, ask, askAndHear, call, eventually, follow, newTree, node, runEnded } from '../support/story.ts'
 import { calling, grant, treeWithTools } from '../support/tool-calls.ts'
 import { cancel, startWorld } from '../support/world.ts'
@@ -20,12 +20,8 @@ let world: World
 beforeAll(async () => {
   world = await startWorld({ overrides: { tools: tools.catalogue } })
 })
-afterAll(() => world.close())
-afterEach(async () => {
-  world.upstream.unscript()
-  expect((await world.system.system.conversation.verify.verifyAll()).faults).toEqual([])
-  await expectReplays(world.system)
-})
+afterAll(() => closeWhole(world))
+afterEach(() => world.upstream.unscript())
 
 function tool(name: string): FakeTool {
   const found = tools.tools.get(name)

@@ -19,7 +19,7 @@ import { RELEASE_BUNDLE } from '#runtime/turn/context-projector'
 import { MaintenanceFailedError } from '#runtime/turn/maintenance-runs'
 import { fakeContract, fakeTools, seen } from '../support/fake-target.ts'
 import { hangs, testPlugin, throws } from '../support/plugins.ts'
-import { expectReplays } from '../support/replays.ts'
+import { closeWhole } from '../support/replays.ts'
 import { answer, askAndHear, call, eventually, follow, newTree, node, runEnded, ask } from '../support/story.ts'
 import { calling, treeWithTools } from '../support/tool-calls.ts'
 import { startWorld } from '../support/world.ts'
@@ -46,16 +46,12 @@ beforeAll(async () => {
     environment: { OPENAI_API_KEY: instanceKey },
   })
 })
-afterAll(() => world.close())
+afterAll(() => closeWhole(world))
 beforeEach(() => {
   says = { first: {}, second: {} }
   for (const tool of tools.tools.values()) tool.happened = []
 })
-afterEach(async () => {
-  world.upstream.unscript()
-  expect((await world.system.system.conversation.verify.verifyAll()).faults).toEqual([])
-  await expectReplays(world.system)
-})
+afterEach(() => world.upstream.unscript())
 
 type Shown = NodeValue<'llm.pre_request'>
 const patch = (...ops: RequestPatch['ops']): RequestPatch => ({ version: 1, reference: null, ops })

@@ -9,7 +9,7 @@ import { fakeContract, fakeTools, happens, seen } from '../support/fake-target.t
 import type { FakeTool } from '../support/fake-target.ts'
 import { otherReplica } from '../support/other-replica.ts'
 import type { OtherReplica } from '../support/other-replica.ts'
-import { expectReplays } from '../support/replays.ts'
+import { closeWhole } from '../support/replays.ts'
 import { answer, ask, call, eventually, follow, node, runEnded, spoken } from '../support/story.ts'
 import { calling, treeWithTools } from '../support/tool-calls.ts'
 import { cancel, startWorld } from '../support/world.ts'
@@ -28,14 +28,12 @@ beforeAll(async () => {
   world = await startWorld({ overrides: { tools: tools.catalogue } })
   other = otherReplica(world.system)
 })
-afterAll(() => world.close())
+afterAll(() => closeWhole(world))
 afterEach(async () => {
   for (const letGo of hanging.splice(0)) letGo()
   for (const tool of tools.tools.values()) tool.lookUp = () => null
   world.upstream.unscript()
   await eventually(() => Promise.resolve(world.system.system.conversation.seats.liveRuns === 0), 'rest')
-  expect((await world.system.system.conversation.verify.verifyAll()).faults).toEqual([])
-  await expectReplays(world.system)
 })
 
 function tool(name: string): FakeTool {

@@ -1,12 +1,12 @@
 /** A character that hands work on, beside a provider that answers each of the three who ask it in its own way. */
-import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect } from 'vitest'
 import type { EventPayload, EvidencePackage, RunAccepted, RunView, TaskView } from '#contracts'
 import type { DelegationOrder } from '#domains/tasks/delegation.service'
 import type { FakeRequest, FakeResponse, FakeUpstream, Gate } from './fake-upstream.ts'
 import { createGate, startFakeUpstream } from './fake-upstream.ts'
 import { fakeContract, fakeTools } from './fake-target.ts'
 import type { FakeTool } from './fake-target.ts'
-import { expectReplays } from './replays.ts'
+import { closeWhole } from './replays.ts'
 import { answer, ask, call, eventually, newTree, runEnded } from './story.ts'
 import { startTestSystem } from './system.ts'
 import type { TestSystem } from './system.ts'
@@ -198,11 +198,7 @@ export function delegationStory(): () => DelegationWorld {
   beforeAll(async () => {
     world = await DelegationWorld.open()
   })
-  afterAll(() => opened().close())
+  afterAll(() => closeWhole(opened()))
   beforeEach(() => opened().prepare())
-  afterEach(async () => {
-    expect((await opened().system.system.conversation.verify.verifyAll()).faults).toEqual([])
-    await expectReplays(opened().system)
-  })
   return opened
 }

@@ -11,3 +11,13 @@ export async function expectReplays({ system }: Pick<TestSystem, 'system'>): Pro
     }
   }
 }
+
+/** The end of a file's story: the record is whole, every run replays, and the world is closed whatever of that fails. */
+export async function closeWhole(world: { system: Pick<TestSystem, 'system'>; close(): Promise<void> }): Promise<void> {
+  try {
+    expect((await world.system.system.conversation.verify.verifyAll()).faults).toEqual([])
+    await expectReplays(world.system)
+  } finally {
+    await world.close()
+  }
+}

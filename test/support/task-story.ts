@@ -1,5 +1,5 @@
 /** What the stories of delegated work share: one plane beside two tools that count what really happened to them. */
-import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect } from 'vitest'
 import { LingtaiError } from '#contracts'
 import type { ActionView, ErrorCode, EventPayload, TaskView } from '#contracts'
 import type { EffectCall, EffectOutcome } from '#kernel/ports/effect-target'
@@ -32,7 +32,14 @@ export function taskStory(): () => TaskStory {
     const world = await TaskWorld.open()
     story = { world, plane: await world.plane({ works: false }), pay: world.tool('pay'), post: world.tool('post') }
   })
-  afterAll(() => opened().world.close())
+  afterAll(async () => {
+    const { plane, world } = opened()
+    try {
+      expect((await plane.system.conversation.verify.verifyAll()).faults).toEqual([])
+    } finally {
+      await world.close()
+    }
+  })
   beforeEach(async () => {
     for (const tool of opened().world.tools.tools.values()) {
       tool.happened = []
@@ -40,9 +47,6 @@ export function taskStory(): () => TaskStory {
       tool.script = [does(tool)]
     }
     await grantAll(opened().plane, names)
-  })
-  afterEach(async () => {
-    expect((await opened().plane.system.conversation.verify.verifyAll()).faults).toEqual([])
   })
   return opened
 }
