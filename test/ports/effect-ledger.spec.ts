@@ -109,6 +109,19 @@ describe.each(portTiers)('the effect ledger on the %s tier', (name) => {
     expect(await tier.effects.claim(effect.id, 'three')).toBeNull()
   })
 
+  it('gives a claim that stands to whoever knows that its holder is gone: that one alone can send', async () => {
+    const effect = newEffect()
+    await tier.effects.bind(effect)
+    const old = await tier.effects.claim(effect.id, 'one')
+    expect(await tier.effects.claim(effect.id, 'two')).toBeNull()
+    const fresh = await tier.effects.claim(effect.id, 'two', { takesOver: true })
+    expect(fresh?.fence).toBeGreaterThan(old?.fence ?? 0)
+    expect(await tier.effects.markExecuting(effect.id, old?.fence ?? 0)).toBe(false)
+    expect(await tier.effects.markExecuting(effect.id, fresh?.fence ?? 0)).toBe(true)
+    // What was sent is nobody's to send again.
+    expect(await tier.effects.claim(effect.id, 'three', { takesOver: true })).toBeNull()
+  })
+
   it('follows the state machine and nothing else, whoever writes', async () => {
     const states: EffectState[] = [
       'intent',

@@ -29,8 +29,6 @@ export function otherReplica({ system }: Pick<TestSystem, 'system'>): OtherRepli
       await keeper.sweep()
     },
     looksAgain: async (runId) => {
-      // Claims that the owner took with it are over too.
-      await database.execute(`UPDATE effects SET claim_until = ${past} WHERE run_id = $1::uuid AND claim_until IS NOT NULL`, [runId])
       const run = await conversation.runStore.get(runId)
       if (run?.state === 'suspended') await keeper.requeue(run)
     },

@@ -67,12 +67,16 @@ export class EffectRepository implements EffectLedger {
     return row ?? null
   }
 
-  async claim(effectId: string, holder: string): Promise<{ fence: number } | null> {
+  async claim(
+    effectId: string,
+    holder: string,
+    { takesOver }: { takesOver: boolean } = { takesOver: false },
+  ): Promise<{ fence: number } | null> {
     const [claimed] = await this.#database.query<{ fence: number }>(
       `UPDATE effects SET claim_holder = $2, claim_fence = claim_fence + 1, claim_until = clock_timestamp() + interval '${CLAIM_SECONDS} seconds'
-       WHERE id = $1::uuid AND state = 'intent' AND (claim_holder IS NULL OR claim_until < clock_timestamp())
+       WHERE id = $1::uuid AND state = 'intent' AND (claim_holder IS NULL OR claim_until < clock_timestamp() OR $3)
        RETURNING claim_fence AS fence`,
-      [effectId, holder],
+      [effectId, holder, takesOver],
     )
     return claimed ?? null
   }

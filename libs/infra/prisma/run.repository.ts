@@ -280,7 +280,8 @@ export class RunRepository implements RunStore {
   async waitingForEffect(limit: number): Promise<RunRow[]> {
     return this.#database.query<RunRow>(
       `SELECT ${columns} FROM runs r
-       JOIN LATERAL (SELECT count(*)::int AS stops, max(c.created_at) AS last FROM checkpoints c WHERE c.run_id = r.id) c ON true
+       JOIN LATERAL (SELECT count(*) FILTER (WHERE c.state -> 'waits_for' ->> 'reason' = 'waiting_for_effect')::int AS stops, max(c.created_at) AS last
+                     FROM checkpoints c WHERE c.run_id = r.id) c ON true
        WHERE r.state = 'suspended' AND r.reason = 'waiting_for_effect' AND r.${ours} AND c.stops <= ${LOOKS_MAX}
          AND c.last <= clock_timestamp() - interval '1 second' * least(power(2, c.stops - 1), 600)
        ORDER BY r.started_at LIMIT $1`,

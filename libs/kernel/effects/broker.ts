@@ -41,13 +41,15 @@ export class EffectBroker {
     target: EffectTarget
     call: EffectCall
     stillAllowed: StillAllowed
+    /** Nobody but the caller may have the effect in hand: a claim that is there still is of an owner before it. */
+    alone?: boolean
   }): Promise<Dispatched> {
     const { ledger, holder } = this.#deps
-    const { effect, contract, target, call, stillAllowed } = input
+    const { effect, contract, target, call, stillAllowed, alone = false } = input
     if (effect.constraints.some((constraint) => !target.enforces(contract).has(constraint))) {
       return { type: 'denied', code: 'constraint_unavailable' }
     }
-    const claim = await ledger.claim(effect.id, holder)
+    const claim = await ledger.claim(effect.id, holder, { takesOver: alone })
     if (!claim) return this.#asRecorded(effect.id)
     const known = await this.#lookUp(target, call)
     if (known?.type === 'unavailable') {

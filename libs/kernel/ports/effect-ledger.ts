@@ -69,8 +69,11 @@ export interface EffectLedger {
   bind(effect: NewEffect): Promise<EffectRow>
   find(ownerId: string, effectId: string): Promise<EffectRow | null>
   get(effectId: string): Promise<EffectRow | null>
-  /** Takes an unclaimed intent, or one whose claim ran out, for sending. Null: somebody else has it, or it is no intent any more. */
-  claim(effectId: string, holder: string): Promise<{ fence: number } | null>
+  /**
+   * Takes an unclaimed intent, or one whose claim ran out, for sending. Null: somebody else has it, or it is no intent any more. `takesOver`:
+   * one that is claimed still too, for whoever knows that its holder has lost it; what was claimed before can then no longer be sent.
+   */
+  claim(effectId: string, holder: string, options?: { takesOver: boolean }): Promise<{ fence: number } | null>
   /** From claim to the moment of sending: false when the claim is somebody else's by now. */
   markExecuting(effectId: string, fence: number): Promise<boolean>
   /** Gives an unsent claim back. */

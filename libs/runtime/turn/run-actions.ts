@@ -21,7 +21,14 @@ import { shownRun } from './rewrite-request.ts'
 /** How long the owner has to answer before silence counts as a no. Milliseconds. */
 export const APPROVAL_TIMEOUT_MS = 24 * 60 * 60_000
 
-type DispatchInput = { call: ToolCall; effectId: string; constraints: readonly Constraint[]; contextTrust: Trust }
+type DispatchInput = {
+  call: ToolCall
+  effectId: string
+  constraints: readonly Constraint[]
+  contextTrust: Trust
+  /** Nobody else may have it in hand. */
+  alone?: boolean
+}
 
 /** What one run does beside speaking: proposals, dispatch through the broker, reading back. Decides nothing (K2, K3, K9). */
 export class RunActions {
@@ -126,6 +133,7 @@ export class RunActions {
       target: found.target,
       call: { ...this.#effectCall(effectId, call, given, { constraints, trust: contextTrust }), signal: this.#abort.signal },
       stillAllowed: () => this.#stillAllowed(call, contextTrust),
+      alone: input.alone ?? false,
     })
     return this.#settled(call, effectId, outcome, priceOfCall(found.contract, given) ?? 0)
   }
@@ -138,7 +146,7 @@ export class RunActions {
     const { call, effectId, constraints, contextTrust } = input
     const effect = await this.#deps.ledger.get(effectId)
     if (effect?.state === 'intent' && ending) return this.#settled(call, effectId, { type: 'denied', code: 'cancelled' }, 0)
-    if (effect?.state !== 'executing') return this.dispatch(input)
+    if (effect?.state !== 'executing') return this.dispatch({ ...input, alone: true })
     const { found, given } = await this.facts.of(call, contextTrust, null)
     if (!found || given === null) return this.#settled(call, effectId, ownerLost, effect.reserved_micros)
     const proof = await this.#deps.broker.readBack({
