@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { ApprovalView, EventPayload, RunStreamEvent, RunView, SetGrant } from '#contracts'
 import { DONE, deltaChunk, finishChunk, usageChunk } from '../support/fake-upstream.ts'
-import { fakeContract, fakeTools, happens, seen } from '../support/fake-target.ts'
+import { fakeContract, fakeTools, happening, seen } from '../support/fake-target.ts'
 import type { FakeTool } from '../support/fake-target.ts'
 import { closeWhole } from '../support/replays.ts'
 import { answer, ask, askAndHear, call, eventually, follow, newTree, node, runEnded } from '../support/story.ts'
@@ -310,12 +310,7 @@ describe('sending', () => {
     const tree = await ableTree()
     const mail = tool('mail.send')
     const before = mail.happened.length
-    mail.script = [
-      (sent) => {
-        happens(mail, sent)
-        return { type: 'unknown', code: 'connection_lost' }
-      },
-    ]
+    mail.script = [happening(mail, { type: 'unknown', code: 'connection_lost' })]
     world.upstream.script(calling(sends), answer('It arrived after all.'))
     const accepted = await ask(world.system, tree.id, 'Write to her.')
     await decide(await suspended(accepted.run_id), 'approve')
@@ -339,12 +334,7 @@ describe('sending', () => {
     const tree = await ableTree()
     const mail = tool('mail.send')
     const before = mail.happened.length
-    mail.script = [
-      (sent) => {
-        happens(mail, sent)
-        return { type: 'unknown', code: 'connection_lost' }
-      },
-    ]
+    mail.script = [happening(mail, { type: 'unknown', code: 'connection_lost' })]
     mail.lookUp = ({ argumentsHash }) =>
       mail.happened.length > before ? { type: 'committed', argumentsHash, observation: seen('sent') } : null
     world.upstream.script(calling(sends), answer('It arrived.'))

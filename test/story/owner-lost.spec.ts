@@ -5,7 +5,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { ApprovalView, EffectView, Problem, RunStreamEvent, RunView, TreeView } from '#contracts'
 import type { EffectCall, EffectOutcome } from '#kernel/ports/effect-target'
-import { fakeContract, fakeTools, happens, seen } from '../support/fake-target.ts'
+import { brought, fakeContract, fakeTools, happening, happens, seen } from '../support/fake-target.ts'
 import type { FakeTool } from '../support/fake-target.ts'
 import { otherReplica } from '../support/other-replica.ts'
 import type { OtherReplica } from '../support/other-replica.ts'
@@ -55,7 +55,7 @@ function hangs(what: (call: EffectCall) => void = () => undefined): { reached: P
       what(sent)
       reached.resolve(sent)
       return new Promise<EffectOutcome>((resolve) => {
-        hanging.push(() => resolve({ type: 'done', observation: seen('too late'), costMicros: null }))
+        hanging.push(() => resolve(brought('too late')))
       })
     },
   }
@@ -194,12 +194,7 @@ describe('an owner that is lost before anything went out', () => {
     const tree = await ableTree()
     const mail = tool('mail.send')
     const before = mail.happened.length
-    mail.script = [
-      (sent) => {
-        happens(mail, sent)
-        return { type: 'done', observation: seen('sent'), costMicros: null }
-      },
-    ]
+    mail.script = [happening(mail, brought('sent'))]
     const asked = Promise.withResolvers<void>()
     let looksSoFar = 0
     mail.lookUp = () => {
@@ -225,12 +220,7 @@ describe('an owner that is lost before anything went out', () => {
     const tree = await ableTree()
     const mail = tool('mail.send')
     const before = mail.happened.length
-    mail.script = [
-      (sent) => {
-        happens(mail, sent)
-        return { type: 'done', observation: seen('sent'), costMicros: null }
-      },
-    ]
+    mail.script = [happening(mail, brought('sent'))]
     world.upstream.script(calling(sends), answer('Sent.'))
     const accepted = await ask(world.system, tree.id, 'Write to her.')
     const approval = await question(accepted.run_id)
@@ -298,7 +288,8 @@ describe('an owner that is lost before anything went out', () => {
     )
     const spent = checkpoints.map(({ spent_wall_ms: milliseconds }) => milliseconds)
     expect(spent).toHaveLength(2)
-    expect(spent).toEqual(spent.toSorted((a, b) => a - b))
+    expect(spent[0]).toBeGreaterThan(0)
+    expect(spent[1]).toBeGreaterThan(spent[0] ?? 0)
   })
 })
 
@@ -307,12 +298,7 @@ describe('the kill switch while a question is open', () => {
     const tree = await ableTree()
     const mail = tool('mail.send')
     const before = mail.happened.length
-    mail.script = [
-      (sent) => {
-        happens(mail, sent)
-        return { type: 'done', observation: seen('sent'), costMicros: null }
-      },
-    ]
+    mail.script = [happening(mail, brought('sent'))]
     world.upstream.script(calling(sends), answer('Sent.'))
     const accepted = await ask(world.system, tree.id, 'Write to her.')
     const approval = await question(accepted.run_id)

@@ -46,16 +46,21 @@ export function happens(tool: FakeTool, call: Pick<EffectCall, 'idempotencyKey' 
   tool.happened.push({ key: call.idempotencyKey, argumentsText: JSON.stringify(call.arguments) })
 }
 
+/** A step in which it truly happens, once more on the count, and its caller hears of it as told. */
+export function happening(tool: FakeTool, outcome: EffectOutcome): FakeTool['script'][number] {
+  return (call) => {
+    happens(tool, call)
+    return outcome
+  }
+}
+
+export const brought = (text: string): EffectOutcome => ({ type: 'done', observation: seen(text), costMicros: null })
+
 export function fakeTools(...contracts: readonly ToolContract[]): FakeTools {
   const tools = new Map<string, FakeTool>()
   for (const contract of contracts) {
     const tool: FakeTool = { contract, happened: [], script: [], lookUp: () => null }
-    tool.script = [
-      (call) => {
-        happens(tool, call)
-        return { type: 'done', observation: seen(`${contract.name} did it`), costMicros: null }
-      },
-    ]
+    tool.script = [happening(tool, brought(`${contract.name} did it`))]
     tools.set(contract.name, tool)
   }
   const enforced: ReadonlySet<Constraint> = new Set(['no_egress', 'undoable', 'exact_arguments', 'single_use'])

@@ -4,7 +4,7 @@ import { LingtaiError } from '#contracts'
 import type { ActionView, ErrorCode, EventPayload, TaskView } from '#contracts'
 import type { EffectCall, EffectOutcome } from '#kernel/ports/effect-target'
 import { fullTierServicesIfAny } from './environment.ts'
-import { happens, seen } from './fake-target.ts'
+import { brought, happening, happens } from './fake-target.ts'
 import type { FakeTool } from './fake-target.ts'
 import { createGate } from './fake-upstream.ts'
 import { claimsRunOut, grantAll, TaskWorld } from './task-world.ts'
@@ -44,19 +44,12 @@ export function taskStory(): () => TaskStory {
     for (const tool of opened().world.tools.tools.values()) {
       tool.happened = []
       tool.lookUp = () => null
-      tool.script = [does(tool)]
+      tool.script = [happening(tool, brought(`${tool.contract.name} did it`))]
     }
     await grantAll(opened().plane, names)
   })
   return opened
 }
-
-const does =
-  (tool: FakeTool) =>
-  (call: EffectCall): EffectOutcome => {
-    happens(tool, call)
-    return { type: 'done', observation: seen(`${tool.contract.name} did it`), costMicros: null }
-  }
 
 /** It happens, and its answer waits until the gate opens. */
 export function doesAndHangs(tool: FakeTool, outcome: EffectOutcome = { type: 'unknown', code: 'connection_lost' }) {

@@ -25,7 +25,7 @@ import { RunSoFar } from './run-so-far.ts'
 import { canBeTakenOn, commandUndriven } from './undriven-run.ts'
 
 /** How long a process that leaves waits for an action that is out. Milliseconds. */
-const DRAIN_MS = 20_000
+export const DRAIN_MS = 20_000
 
 /**
  * One run, from the granted seat to its end: the effects that the driver asks for (spec/1 "The life of a turn", 3–8). Lives in one process
