@@ -7,6 +7,8 @@ export default defineConfig({
   test: {
     pool: 'forks',
     maxWorkers: 2,
+    // V8 sometimes aborts while it frees single pieces of WebAssembly code, where databases come and go in one process (nodejs/node 64500).
+    execArgv: ['--no-wasm-code-gc'],
     testTimeout: 30_000,
     // The first hook that wants a database makes the snapshot that all others copy, on a machine that may be busy.
     hookTimeout: 180_000,
