@@ -37,6 +37,7 @@ export const InterruptReason = z.enum([
   'timeout',
   'provider_error',
   'no_finish_reason',
+  'length',
   'veto',
   'budget_exhausted',
   'drained',

@@ -135,6 +135,7 @@ describe('reading', () => {
     )
     const { events } = await askAndHear(world.system, tree.id, 'Go.')
     expect(executed(events)).toEqual([])
+    expect(events.at(-1)).toMatchObject({ type: 'run.interrupted', reason: 'length' })
     expect(tool('look.up').happened).toHaveLength(before)
   })
 

@@ -146,6 +146,19 @@ describe('an answer that ran out of budget', () => {
     expect((await node(system, third.candidate_id)).text).toBe('And then it rained.')
   })
 
+  it('is gone on with where it was cut at the length of a reply: half a sentence is no answer (M7)', async () => {
+    const tree = await newTree(system)
+    const cut = await asked(world, tree.id, 'And then?', { steps: [textChunk('Then the '), finishChunk('length'), usageChunk(9, 3), DONE] })
+    expect((await follow(system, cut.run_id)).at(-1)).toMatchObject({ type: 'run.interrupted', reason: 'length', partial: true })
+    expect(await node(system, cut.candidate_id)).toMatchObject({ sealed: true, partial: true, text: 'Then the ' })
+    expect((await system.call('POST', `/v1/nodes/${cut.candidate_id}/canonize`)).status).toBe(409)
+    world.upstream.script(answer('rain came.'))
+    const next = await goOn(cut.run_id)
+    await follow(system, next.run_id)
+    expect(sentMessages().slice(-2, -1)).toEqual([{ role: 'assistant', content: 'Then the ' }])
+    expect(await node(system, next.candidate_id)).toMatchObject({ partial: false, text: 'Then the rain came.' })
+  })
+
   it('keeps both beginnings when the continuation is stopped in its middle', async () => {
     const tree = await newTree(system)
     const cut = await cutShort(tree.id, 'Far away ')

@@ -191,6 +191,8 @@ export function finishTurn(state: RunLoopState, command: Extract<RunCommand, { t
   if (spent.deltas === 0) {
     return interrupt(spent, { reason: 'provider_error', code: 'empty_answer', first: [...completed, finished] })
   }
+  // It broke off where the reply's tokens ended: half a sentence never passes for an answer (M7).
+  if (command.finish_reason === 'length') return interrupt(spent, { reason: 'length', first: [...completed, finished] })
   return {
     state: { ...spent, phase: 'accepting' },
     actions: [{ type: 'record', events: [...completed, finished] }, { type: 'accept_answer' }],

@@ -75,6 +75,15 @@ describe('the run loop', () => {
     expect(events.at(-1)).toMatchObject({ type: 'run.interrupted', payload: { reason: 'provider_error', code: 'empty_answer' } })
   })
 
+  it('M7: an answer that was cut at the length of a reply is a partial that can be gone on with', () => {
+    const { events, actions } = play([start, projected, segments(2), { ...finished, finish_reason: 'length' }])
+    expect(types(events).slice(-4)).toEqual(['llm.completed', 'budget.settled', 'turn.finished', 'run.interrupted'])
+    expect(events.at(-1)?.payload).toMatchObject({ reason: 'length', checkpoint: true, candidate_id: candidate })
+    expect(actions.at(-1)).toMatchObject({ type: 'seal', outcome: 'interrupted', partial: true, said: true, checkpoint: { segments: 2 } })
+    const silent = play([start, projected, { ...finished, finish_reason: 'length' }])
+    expect(silent.events.at(-1)?.payload).toMatchObject({ reason: 'provider_error', code: 'empty_answer' })
+  })
+
   it('takes interjections in with another turn of the same run, in order, before the answer is accepted', () => {
     const { events, state, actions } = play([start, projected, segments(1), steer(1), steer(2), finished])
     expect(types(events).slice(-5)).toEqual(['budget.settled', 'steer.received', 'steer.received', 'turn.finished', 'turn.started'])

@@ -56,7 +56,7 @@ export function steerEvent(steer: RunLoopState['steers'][number], used: boolean,
 }
 
 /** Ends that are nobody's fault and nobody's wish: what was done so far is kept for a run that goes on with it (K6, spec/2 "Events"). */
-const leavesCheckpoint: ReadonlySet<InterruptReason> = new Set<InterruptReason>(['budget_exhausted', 'drained'])
+const leavesCheckpoint: ReadonlySet<InterruptReason> = new Set<InterruptReason>(['budget_exhausted', 'drained', 'length'])
 
 export function interrupt(
   state: RunLoopState,

@@ -290,6 +290,7 @@ export const en = {
       provider_error: 'The model reported an error.',
       no_finish_reason: 'The model stopped without saying that it was done.',
       veto: 'A rule refused the answer.',
+      length: 'It reached the length that one reply may have.',
       budget_exhausted: 'Its budget was used up.',
       drained: 'The server was being stopped.',
     },

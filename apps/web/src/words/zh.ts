@@ -282,6 +282,7 @@ export const zh: Words = {
       provider_error: '模型报告了错误。',
       no_finish_reason: '模型停下了，却没有说自己已说完。',
       veto: '有规则拒绝了这个回答。',
+      length: '说到一半，已到一次回答的长度上限。',
       budget_exhausted: '预算用尽了。',
       drained: '服务器正在停止。',
     },

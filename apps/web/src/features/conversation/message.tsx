@@ -117,7 +117,9 @@ function PartialNote({ node, commands }: { node: NodeView; commands: MessageComm
   )
 }
 
+const resumable: ReadonlySet<string> = new Set(['budget_exhausted', 'drained', 'length'])
+
 /** Whether a run left where it stood for another one to go on from. */
 function canGoOn({ state, reason }: RunView): boolean {
-  return state === 'interrupted' && (reason === 'budget_exhausted' || reason === 'drained')
+  return state === 'interrupted' && reason !== null && resumable.has(reason)
 }
