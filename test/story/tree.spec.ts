@@ -207,7 +207,6 @@ describe('several devices', () => {
           parent_id: question,
           kind: 'candidate',
           role: 'character',
-          depth: 3,
           sealed: true,
           partial: false,
           speaker_character_id: null,

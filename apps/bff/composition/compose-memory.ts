@@ -149,7 +149,8 @@ function recallOf(recalls: RecallService, realms: RealmStore): MemoryRecall {
         runId: run.id,
         queryContentIds: queries.contentIds,
       })
-      const kinds = new Map((await realms.list(run.owner_id)).map((realm) => [realm.id, realm.kind]))
+      const owned = items.length === 0 ? [] : await realms.list(run.owner_id)
+      const kinds = new Map(owned.map((realm) => [realm.id, realm.kind]))
       return {
         auditId,
         memories: items.map((item) => ({

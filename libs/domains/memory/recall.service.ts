@@ -91,27 +91,30 @@ export class RecallService {
     const chosen = select(candidates, request.limits ?? RECALL_LIMITS)
     const auditId = ids.next()
     const salt = ids.bytes(32)
-    await unitOfWork.run(async () => {
-      await audits.insert({
-        id: auditId,
-        owner_id,
-        character_id,
-        realm_id,
-        run_id: runId,
-        query_salt: runId === null ? null : salt,
-        query_digest: saltedDigest(salt, JSON.stringify(queries.map((query) => query.text))),
-        query_content_ids: request.queryContentIds ?? [],
-        embedder: embeddings.slug,
-        vector_leg: vectorDegenerate ? 'degenerate' : vector.leg,
-        rank_constant: profile.rankConstant,
-        text_weight: profile.textWeight,
-        vector_weight: profile.vectorWeight,
-        at: now,
-        hits: chosen.map(hitOf),
-      })
-      const given = chosen.filter((item) => item.rank !== null).map((item) => item.memory_id)
-      if (runId !== null) await audits.reinforce({ ownerId: owner_id, runId, memoryIds: given, at: now })
-    })
+    const audit = {
+      id: auditId,
+      owner_id,
+      character_id,
+      realm_id,
+      run_id: runId,
+      query_salt: runId === null ? null : salt,
+      query_digest: saltedDigest(salt, JSON.stringify(queries.map((query) => query.text))),
+      query_content_ids: request.queryContentIds ?? [],
+      embedder: embeddings.slug,
+      vector_leg: vectorDegenerate ? ('degenerate' as const) : vector.leg,
+      rank_constant: profile.rankConstant,
+      text_weight: profile.textWeight,
+      vector_weight: profile.vectorWeight,
+      at: now,
+      hits: chosen.map(hitOf),
+    }
+    const given = chosen.filter((item) => item.rank !== null).map((item) => item.memory_id)
+    if (runId === null || given.length === 0) await audits.insert(audit)
+    else {
+      await unitOfWork.run(() =>
+        Promise.all([audits.insert(audit), audits.reinforce({ ownerId: owner_id, runId, memoryIds: given, at: now })]),
+      )
+    }
     return { items: chosen.filter((item) => item.rank !== null).map(itemOf), auditId }
   }
 

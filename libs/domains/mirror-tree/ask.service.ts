@@ -39,6 +39,9 @@ export type AskDeps = {
 
 type Place = { tree: TreeRow; parent: PathNode }
 
+/** The question to answer, and what the tree's stream is told of it when the run is requested. */
+type Asked = { question: PathNode; events: readonly NewEvent[] }
+
 /** Step 1 of a turn: question, run and their events in one transaction (spec/1). */
 export class AskService {
   readonly #deps: AskDeps
@@ -69,8 +72,8 @@ export class AskService {
       const place = await this.#place(ownerId, treeId, parentId, 'ask')
       // Against the tree as it was before this question moved it on (case T3).
       const newerHead = ask.revision !== undefined && ask.revision < place.tree.revision
-      const question = await this.#addQuestion(place, ask)
-      return this.#request(place.tree, question, { effort: ask.effort, newerHead })
+      const asked = await this.#addQuestion(place, ask)
+      return this.#request(place.tree, asked, { effort: ask.effort, newerHead })
     })
     return this.#announce(accepted)
   }
@@ -109,15 +112,15 @@ export class AskService {
       if (await this.#deps.runs.liveUnder(question.id))
         return this.#refuse({ invariant: 'M1', code: 'candidate_open' }, question, 'regenerate')
       const headBefore = tree.head_node_id
-      await this.#moveHead(tree, question.id, 'ask')
-      return this.#request(tree, question, { effort: options.effort, headBefore })
+      const events = [await this.#moveHead(tree, question.id, 'ask')]
+      return this.#request(tree, { question, events }, { effort: options.effort, headBefore })
     })
     return this.#announce(accepted)
   }
 
   /**
-   * Goes on with an answer that ended before it was done, out of budget or because its process left, in a run with a budget of its own: another
-   * candidate, which begins with what the partial says (K5, K6; M1: the partial stays).
+   * Goes on with an answer that ended before it was done, out of budget or length or because its process left, in a run with a budget of its
+   * own: another candidate, which begins with what the partial says (K5, K6; M1: the partial stays).
    */
   async continue(ownerId: string, runId: string): Promise<RunAccepted> {
     const { runs, unitOfWork } = this.#deps
@@ -130,8 +133,12 @@ export class AskService {
       if (await runs.liveUnder(question.id)) return this.#refuse({ invariant: 'M1', code: 'candidate_open' }, question, 'continue')
       const shared = await this.#sharedPrefix(former)
       const headBefore = tree.head_node_id
-      await this.#moveHead(tree, question.id, 'ask')
-      return this.#request(tree, question, { effort: effortOf(former), headBefore, continues: { run_id: former.id, ...shared } })
+      const events = [await this.#moveHead(tree, question.id, 'ask')]
+      return this.#request(
+        tree,
+        { question, events },
+        { effort: effortOf(former), headBefore, continues: { run_id: former.id, ...shared } },
+      )
     })
     return this.#announce(accepted)
   }
@@ -146,7 +153,10 @@ export class AskService {
       lineageOf(former, runs),
     ])
     if (former.state !== 'interrupted' || !head || checkpoint?.event_offset !== head.seq)
-      throw new LingtaiError('wrong_state', 'Only an answer that ran out of budget, or whose process had to leave, can be continued.')
+      throw new LingtaiError(
+        'wrong_state',
+        'Only an answer that ran out of budget or length, or whose process had to leave, can be continued.',
+      )
     if (head.quarantined) throw new LingtaiError('chain_broken')
     if (answer?.deleted) throw new LingtaiError('wrong_state', 'What it said was deleted.')
     if (lineage.length >= CONTINUATIONS_MAX) throw new LingtaiError('wrong_state', 'It was continued as often as an answer can be.')
@@ -162,8 +172,8 @@ export class AskService {
       const original = await this.#deps.trees.node(ownerId, node.id)
       if (!original) throw new LingtaiError('not_found')
       if (original.deleted) return this.#refuse({ invariant: 'M6', code: 'node_deleted' }, original, 'edit')
-      const question = await this.#addQuestion(place, { text: edit.text, citations: [] }, original.id)
-      return this.#request(place.tree, question, { effort: edit.effort })
+      const asked = await this.#addQuestion(place, { text: edit.text, citations: [] }, original.id)
+      return this.#request(place.tree, asked, { effort: edit.effort })
     })
     return this.#announce(accepted)
   }
@@ -188,75 +198,67 @@ export class AskService {
     return { tree, parent }
   }
 
-  async #addQuestion({ tree, parent }: Place, ask: Pick<Ask, 'text' | 'citations'>, editedFromId: string | null = null): Promise<PathNode> {
-    const { trees, contents, ids, clock, log } = this.#deps
-    const content = await contents.put({ owner_id: tree.owner_id, media_type: 'text/plain', content: ask.text })
+  async #addQuestion({ tree, parent }: Place, ask: Pick<Ask, 'text' | 'citations'>, editedFromId: string | null = null): Promise<Asked> {
+    const { trees, contents, ids, clock } = this.#deps
     const id = ids.next()
-    const at = clock.now()
-    const seq = await trees.insertNode({
-      id,
-      tree_id: tree.id,
-      owner_id: tree.owner_id,
-      parent_id: parent.id,
-      kind: 'question',
-      role: 'user',
-      depth: parent.depth + 1,
-      sealed: true,
-      partial: false,
-      speaker_character_id: null,
-      speaker_name: null,
-      author: 'owner',
-      trust: 'trusted',
-      content_id: content.id,
-      run_id: null,
-      edited_from_id: editedFromId,
-      zone: tree.zone,
-      at,
-    })
-    await log.append({
-      stream: `tree:${tree.id}`,
-      ownerId: tree.owner_id,
-      events: [
-        this.#event({
-          type: 'node.added',
-          payload: {
-            node_id: id,
-            parent_id: parent.id,
-            kind: 'question',
-            role: 'user',
-            node_seq: seq,
-            content_id: content.id,
-            run_id: null,
-            edited_from_id: editedFromId,
-          },
-          trust: 'trusted',
-          content_digests: [contentDigest(content.id, content.digest)],
-        }),
-      ],
-    })
-    await this.#citations.cite(tree, id, ask.citations)
-    if (editedFromId !== null) await this.#citations.citeAgain(tree, id, editedFromId)
-    await trees.adopt(tree.id, parent.id, id)
-    await this.#moveHead(tree, id, editedFromId === null ? 'ask' : 'edit')
-    const question = await trees.node(tree.owner_id, id)
+    const contentId = ids.next()
+    // Sent together, in this order: each finds what the ones before it wrote.
+    const [content, seq, , moved, question] = await Promise.all([
+      contents.put({ id: contentId, owner_id: tree.owner_id, media_type: 'text/plain', content: ask.text }),
+      trees.insertNode({
+        id,
+        tree_id: tree.id,
+        owner_id: tree.owner_id,
+        parent_id: parent.id,
+        kind: 'question',
+        role: 'user',
+        sealed: true,
+        partial: false,
+        speaker_character_id: null,
+        speaker_name: null,
+        author: 'owner',
+        trust: 'trusted',
+        content_id: contentId,
+        run_id: null,
+        edited_from_id: editedFromId,
+        zone: tree.zone,
+        at: clock.now(),
+      }),
+      trees.adopt(tree.id, parent.id, id),
+      this.#moveHead(tree, id, editedFromId === null ? 'ask' : 'edit'),
+      trees.node(tree.owner_id, id),
+    ])
     if (!question) throw new LingtaiError('internal_error')
-    return question
+    const added = this.#event({
+      type: 'node.added',
+      payload: {
+        node_id: id,
+        parent_id: parent.id,
+        kind: 'question',
+        role: 'user',
+        node_seq: seq,
+        content_id: contentId,
+        run_id: null,
+        edited_from_id: editedFromId,
+      },
+      trust: 'trusted',
+      content_digests: [contentDigest(contentId, content.digest)],
+    })
+    const cited = await this.#citations.cite(tree, id, ask.citations)
+    const citedAgain = editedFromId === null ? [] : await this.#citations.citeAgain(tree, id, editedFromId)
+    return { question, events: [added, ...cited, ...citedAgain, moved] }
   }
 
-  async #moveHead(tree: TreeRow, nodeId: string, cause: 'ask' | 'edit'): Promise<void> {
-    const { trees, log } = this.#deps
-    tree.revision = await trees.moveHead(tree.id, nodeId)
-    await log.append({
-      stream: `tree:${tree.id}`,
-      ownerId: tree.owner_id,
-      events: [this.#event({ type: 'head.moved', payload: { from_node_id: tree.head_node_id, to_node_id: nodeId, cause } })],
-    })
+  async #moveHead(tree: TreeRow, nodeId: string, cause: 'ask' | 'edit'): Promise<NewEvent> {
+    const from = tree.head_node_id
+    tree.revision = await this.#deps.trees.moveHead(tree.id, nodeId)
     tree.head_node_id = nodeId
+    return this.#event({ type: 'head.moved', payload: { from_node_id: from, to_node_id: nodeId, cause } })
   }
 
   async #request(
     tree: TreeRow,
-    question: PathNode,
+    { question, events: treeEvents }: Asked,
     {
       effort,
       newerHead = false,
@@ -267,12 +269,11 @@ export class AskService {
     const { runs, ids, log, clock, views } = this.#deps
     const characterId = tree.character_ids[0]
     if (characterId === undefined) throw new LingtaiError('wrong_state', 'No character lives in this tree.')
-    if (await runs.isKilled({ owner_id: tree.owner_id, character_id: characterId })) throw new LingtaiError('killed')
     const runId = ids.next()
     const candidateId = ids.next()
     const traceId = ids.next()
     const queueExpiresAt = new Date(clock.now().getTime() + QUEUE_EXPIRY_MS)
-    const { ticket, ahead } = await runs.insert({
+    const requested = runs.insert({
       id: runId,
       owner_id: tree.owner_id,
       kind: 'answer',
@@ -287,34 +288,41 @@ export class AskService {
       queueExpiresAt,
     })
     const envelope = { run_id: runId, character_id: characterId, trace_id: traceId }
-    await log.append({
-      stream: `run:${runId}`,
-      ownerId: tree.owner_id,
-      events: [
-        this.#event({
-          type: 'run.requested',
-          payload: {
-            kind: 'answer',
-            tree_id: tree.id,
-            question_id: question.id,
-            candidate_id: candidateId,
-            parent_run_id: null,
-            ticket,
-            ...(continues ? { continues } : {}),
-          },
-          trust: 'trusted',
-          ...envelope,
-        }),
-        ...(ahead > 0
-          ? [this.#event({ type: 'run.queued', payload: { position: ahead, expires_at: queueExpiresAt.toISOString() }, ...envelope })]
-          : []),
-      ],
-    })
+    const runEvents = requested.then(({ ticket, ahead }) => [
+      this.#event({
+        type: 'run.requested',
+        payload: {
+          kind: 'answer',
+          tree_id: tree.id,
+          question_id: question.id,
+          candidate_id: candidateId,
+          parent_run_id: null,
+          ticket,
+          ...(continues ? { continues } : {}),
+        },
+        trust: 'trusted',
+        ...envelope,
+      }),
+      ...(ahead > 0
+        ? [this.#event({ type: 'run.queued', payload: { position: ahead, expires_at: queueExpiresAt.toISOString() }, ...envelope })]
+        : []),
+    ])
+    // Sent together; whatever is refused takes the rest back with it.
+    const [{ ahead }, killed, view] = await Promise.all([
+      requested,
+      runs.isKilled({ owner_id: tree.owner_id, character_id: characterId }),
+      views.node(question),
+      log.append(
+        { stream: `run:${runId}`, ownerId: tree.owner_id, events: runEvents },
+        { stream: `tree:${tree.id}`, ownerId: tree.owner_id, events: treeEvents },
+      ),
+    ])
+    if (killed) throw new LingtaiError('killed')
     return {
       characterId,
       run_id: runId,
       tree_id: tree.id,
-      question: await views.node(question),
+      question: view,
       question_id: question.id,
       candidate_id: candidateId,
       state: 'queued',

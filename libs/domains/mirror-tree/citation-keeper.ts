@@ -1,15 +1,14 @@
 import { LingtaiError } from '#contracts'
-import type { CitationInput } from '#contracts'
+import type { CitationInput, NewEvent } from '#contracts'
 import type { Clock, Ids } from '#kernel/ports/clock'
 import type { ContentStore } from '#kernel/ports/content-store'
-import type { EventLog } from '#kernel/ports/event-log'
 import { contentDigest } from '#kernel/record/chain'
 import { partsOf, textOf } from '#kernel/record/content-parts'
 import type { CitationRow, TreeRow, TreeStore } from './ports.ts'
 
-export type CitationKeeperDeps = { trees: TreeStore; contents: ContentStore; log: EventLog; clock: Clock; ids: Ids }
+export type CitationKeeperDeps = { trees: TreeStore; contents: ContentStore; clock: Clock; ids: Ids }
 
-/** Passages that a question quotes (引文锚). Inside the caller's unit of work. */
+/** Passages that a question quotes (引文锚). Inside the caller's unit of work; answers the events that belong on the tree's stream. */
 export class CitationKeeper {
   readonly #deps: CitationKeeperDeps
 
@@ -18,8 +17,9 @@ export class CitationKeeper {
   }
 
   /** Quoted passages, kept as they are now (引文锚). */
-  async cite(tree: TreeRow, nodeId: string, citations: readonly CitationInput[]): Promise<void> {
+  async cite(tree: TreeRow, nodeId: string, citations: readonly CitationInput[]): Promise<NewEvent[]> {
     const { trees, contents } = this.#deps
+    const events: NewEvent[] = []
     for (const [index, citation] of citations.entries()) {
       const source = await trees.node(tree.owner_id, citation.node_id)
       const text = source && source.sealed && !source.deleted ? textOf(partsOf(source)) : ''
@@ -34,7 +34,7 @@ export class CitationKeeper {
         content: text.slice(citation.from, citation.to),
         derived_from: [source.content_id],
       })
-      await this.#keep(tree, nodeId, {
+      const kept = await this.#keep(tree, nodeId, {
         source_tree_id: source.tree_id,
         source_node_id: source.id,
         range_from: citation.from,
@@ -43,14 +43,18 @@ export class CitationKeeper {
         snapshot_content_id: snapshot.id,
         digest: snapshot.digest,
       })
+      events.push(kept)
     }
+    return events
   }
 
   /** An edited question quotes what the one before it quoted, as far as it is still there. */
-  async citeAgain(tree: TreeRow, nodeId: string, editedFromId: string): Promise<void> {
+  async citeAgain(tree: TreeRow, nodeId: string, editedFromId: string): Promise<NewEvent[]> {
+    const events: NewEvent[] = []
     for (const citation of await this.#deps.trees.citations([editedFromId])) {
-      if (citation.snapshot !== null) await this.#keep(tree, nodeId, citation)
+      if (citation.snapshot !== null) events.push(await this.#keep(tree, nodeId, citation))
     }
+    return events
   }
 
   async #keep(
@@ -60,29 +64,23 @@ export class CitationKeeper {
       CitationRow,
       'source_tree_id' | 'source_node_id' | 'range_from' | 'range_to' | 'list_position' | 'snapshot_content_id' | 'digest'
     >,
-  ): Promise<void> {
-    const { trees, ids, log, clock } = this.#deps
+  ): Promise<NewEvent> {
+    const { trees, ids, clock } = this.#deps
     const id = ids.next()
     await trees.insertCitation({ ...citation, id, owner_id: tree.owner_id, node_id: nodeId })
-    await log.append({
-      stream: `tree:${tree.id}`,
-      ownerId: tree.owner_id,
-      events: [
-        {
-          type: 'citation.created',
-          payload: {
-            citation_id: id,
-            node_id: nodeId,
-            source_node_id: citation.source_node_id,
-            snapshot_content_id: citation.snapshot_content_id,
-          },
-          content_digests: [contentDigest(citation.snapshot_content_id, citation.digest)],
-          actor: 'owner',
-          at: clock.now().toISOString(),
-          cause: { tag: 'ask' },
-        },
-      ],
-    })
+    return {
+      type: 'citation.created',
+      payload: {
+        citation_id: id,
+        node_id: nodeId,
+        source_node_id: citation.source_node_id,
+        snapshot_content_id: citation.snapshot_content_id,
+      },
+      content_digests: [contentDigest(citation.snapshot_content_id, citation.digest)],
+      actor: 'owner',
+      at: clock.now().toISOString(),
+      cause: { tag: 'ask' },
+    }
   }
 }
 

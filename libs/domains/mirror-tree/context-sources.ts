@@ -40,13 +40,17 @@ export class TreeContextSources implements ContextSources {
   }
 
   async place(run: RunRow, personaVersionId: string): Promise<PromptPlace> {
-    const tree = run.tree_id === null ? null : await this.#trees.find(run.owner_id, run.tree_id)
+    if (run.tree_id === null) throw new TreeGoneError(run.id)
+    const [tree, persona] = await Promise.all([
+      this.#trees.find(run.owner_id, run.tree_id),
+      this.#personas.persona(run.owner_id, run.character_id, personaVersionId),
+    ])
     if (!tree) throw new TreeGoneError(run.id)
     return {
       treeId: tree.id,
       realm: { id: tree.realm_id, kind: tree.realm_kind },
       zone: tree.zone,
-      persona: await this.#personas.persona(run.owner_id, run.character_id, personaVersionId),
+      persona,
       user: await this.#personas.user(run.owner_id, tree.user_persona_version_id),
     }
   }

@@ -38,16 +38,20 @@ export class NodeViews {
   }
 
   async node(node: PathNode): Promise<NodeView> {
-    const [view] = await this.nodes([node], new Set(await this.#trees.canonicalNodeIds(node.tree_id)))
+    const [view] = await this.nodes([node], this.#trees.canonicalNodeIds(node.tree_id))
     if (!view) throw new Error('a node has one view')
     return view
   }
 
   /** Views of nodes of one tree, with siblings and citations looked up together. */
-  async nodes(nodes: readonly PathNode[], canonical: ReadonlySet<string>): Promise<NodeView[]> {
+  async nodes(nodes: readonly PathNode[], canonicalIds: readonly string[] | Promise<readonly string[]>): Promise<NodeView[]> {
     const parents = [...new Set(nodes.flatMap((node) => node.parent_id ?? []))]
-    const siblings = await this.#trees.children(parents)
-    const citations = await this.#trees.citations(nodes.filter((node) => node.kind === 'question').map((node) => node.id))
+    const [siblings, citations, ids] = await Promise.all([
+      this.#trees.children(parents),
+      this.#trees.citations(nodes.filter((node) => node.kind === 'question').map((node) => node.id)),
+      canonicalIds,
+    ])
+    const canonical = new Set(ids)
     return Promise.all(
       nodes.map(async (node) => {
         const parts = node.sealed ? partsOf(node) : await this.#sproutParts(node)

@@ -85,7 +85,6 @@ export class PathService {
         parent_id: node.parent_id,
         kind: 'candidate',
         role: node.role,
-        depth: node.depth,
         sealed: true,
         partial: false,
         speaker_character_id: node.speaker_character_id,

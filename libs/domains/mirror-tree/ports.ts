@@ -45,7 +45,7 @@ export type NodeRow = {
 /** A node with its content; body is null where there is none, or none any more. */
 export type PathNode = NodeRow & { body: string | null; layout: ContentLayout | null; salt: Uint8Array | null; digest: Uint8Array | null }
 
-export type NewNode = Omit<NodeRow, 'seq' | 'deleted' | 'at'> & { at: Date }
+export type NewNode = Omit<NodeRow, 'seq' | 'depth' | 'deleted' | 'at'> & { at: Date }
 
 export type CitationRow = {
   id: string
@@ -91,7 +91,7 @@ export interface TreeStore {
   rename(treeId: string, title: string): Promise<void>
   tombstoneTree(treeId: string): Promise<void>
 
-  /** Inserts with the tree's next sequence number and answers it. The tree must be locked. */
+  /** Inserts below its parent, with the tree's next sequence number, and answers that. Throws where the parent is not there. */
   insertNode(node: NewNode): Promise<number>
   /** `trust` only ever lowers what the sprout was opened with; null leaves it. */
   sealNode(node: { id: string; content_id: string; partial: boolean; trust: Trust | null }): Promise<void>

@@ -23,17 +23,14 @@ export class TreeSproutKeeper implements SproutKeeper {
   async open(run: RunRow, trust: Trust): Promise<void> {
     if (run.tree_id === null) return
     const { treeId, questionId, candidateId } = placeOf(run)
-    const question = await this.#trees.node(run.owner_id, questionId)
-    if (!question) throw new MissingPlaceError(run.id)
     const at = this.#clock.now()
-    const seq = await this.#trees.insertNode({
+    const seq = this.#trees.insertNode({
       id: candidateId,
       tree_id: treeId,
       owner_id: run.owner_id,
       parent_id: questionId,
       kind: 'candidate',
       role: 'character',
-      depth: question.depth + 1,
       sealed: false,
       partial: false,
       speaker_character_id: run.character_id,
@@ -49,7 +46,7 @@ export class TreeSproutKeeper implements SproutKeeper {
     await this.#log.append({
       stream: `tree:${treeId}`,
       ownerId: run.owner_id,
-      events: [
+      events: seq.then((nodeSeq) => [
         {
           type: 'node.added',
           payload: {
@@ -57,7 +54,7 @@ export class TreeSproutKeeper implements SproutKeeper {
             parent_id: questionId,
             kind: 'candidate',
             role: 'character',
-            node_seq: seq,
+            node_seq: nodeSeq,
             content_id: null,
             run_id: run.id,
             edited_from_id: null,
@@ -69,25 +66,32 @@ export class TreeSproutKeeper implements SproutKeeper {
           at: at.toISOString(),
           cause: { tag: 'segments' },
         },
-      ],
+      ]),
     })
   }
 
   async seal({ run, contentId, partial, trust }: Parameters<SproutKeeper['seal']>[0]): Promise<void> {
     if (run.tree_id === null) return
     const { treeId, questionId, candidateId } = placeOf(run)
-    const tree = await this.#trees.lock(run.owner_id, treeId)
+    // What follows is sent together and takes effect in this order, under the tree's lock.
+    const [tree, , head, adopted] = await Promise.all([
+      this.#trees.lock(run.owner_id, treeId),
+      this.#trees.sealNode({ id: candidateId, content_id: contentId, partial, trust }),
+      this.#log.head(`tree:${treeId}`),
+      this.#trees.adoptedChild(treeId, questionId),
+    ])
     if (!tree) throw new MissingPlaceError(run.id)
-    await this.#trees.sealNode({ id: candidateId, content_id: contentId, partial, trust })
     // A broken chain takes nothing more (decision 18); the sprout is closed all the same, since nobody will ever go on with it (case Q7).
-    if ((await this.#log.head(`tree:${treeId}`))?.quarantined) return
+    if (head?.quarantined) return
     // The head waits at the question until its answer is there; somebody who went elsewhere meanwhile stays there.
     const follows = tree.head_node_id === questionId
-    if (follows || (await this.#trees.adoptedChild(treeId, questionId)) === null) await this.#trees.adopt(treeId, questionId, candidateId)
-    await this.#trees.moveHead(treeId, follows ? candidateId : tree.head_node_id)
-    await this.#append(run, treeId, [
-      { type: 'node.sealed', payload: { node_id: candidateId, content_id: contentId, partial, run_id: run.id } },
-      ...(follows ? [headMoved(questionId, candidateId)] : []),
+    await Promise.all([
+      follows || adopted === null ? this.#trees.adopt(treeId, questionId, candidateId) : null,
+      this.#trees.moveHead(treeId, follows ? candidateId : tree.head_node_id),
+      this.#append(run, treeId, [
+        { type: 'node.sealed', payload: { node_id: candidateId, content_id: contentId, partial, run_id: run.id } },
+        ...(follows ? [headMoved(questionId, candidateId)] : []),
+      ]),
     ])
   }
 

@@ -103,7 +103,6 @@ export class TreeService {
       parent_id: rootId,
       kind: 'candidate',
       role: 'character',
-      depth: 1,
       sealed: true,
       partial: false,
       speaker_character_id: characterId,
@@ -208,7 +207,7 @@ export class TreeService {
     return {
       tree: await views.tree(tree),
       leaf_id: leafId,
-      nodes: await views.nodes(page, new Set(await trees.canonicalNodeIds(treeId))),
+      nodes: await views.nodes(page, trees.canonicalNodeIds(treeId)),
       before: rows.length > query.limit ? (page[0]?.id ?? null) : null,
       live_run_id: live?.id ?? null,
     }

@@ -102,11 +102,13 @@ export class ContentRepository implements ContentStore {
     const sources = [...new Set(contents.flatMap(({ derived_from: from }) => from ?? []))]
     if (sources.length === 0) return insert()
     return this.#database.run(async () => {
-      const stored = await insert()
-      const held = await this.#database.query<{ id: string; erased: boolean }>(
-        'SELECT id, erased_at IS NOT NULL AS erased FROM contents WHERE id = ANY ($1::uuid[]) ORDER BY id FOR SHARE',
-        [sources],
-      )
+      const [stored, held] = await Promise.all([
+        insert(),
+        this.#database.query<{ id: string; erased: boolean }>(
+          'SELECT id, erased_at IS NOT NULL AS erased FROM contents WHERE id = ANY ($1::uuid[]) ORDER BY id FOR SHARE',
+          [sources],
+        ),
+      ])
       const erased = new Set(held.flatMap((row) => (row.erased ? [row.id] : [])))
       const gone = stored.filter((_, index) => contents[index]?.derived_from?.some((id) => erased.has(id)))
       await this.erase({ ids: gone.map(({ id }) => id), cause: 'source_erased' })

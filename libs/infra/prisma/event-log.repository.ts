@@ -1,7 +1,7 @@
 import { PROTOCOL_VERSION } from '#contracts'
-import type { EventType, NewEvent } from '#contracts'
+import type { EventType } from '#contracts'
 import { StaleHeadError, StreamQuarantinedError } from '#kernel/ports/event-log'
-import type { EventLog, FencedAppend, GlobalCursor, GlobalPage, StoredEvent } from '#kernel/ports/event-log'
+import type { EventLog, FencedAppend, GlobalCursor, GlobalPage, StoredEvent, StreamAppend } from '#kernel/ports/event-log'
 import { chainEvents } from '#kernel/record/chain'
 import type { ChainedEvent, StreamHead } from '#kernel/record/chain'
 import { readRecord } from '#kernel/record/read-record'
@@ -32,42 +32,42 @@ export class EventLogRepository implements EventLog {
     this.#onHeld = onHeld
   }
 
-  async append({
-    stream,
-    ownerId,
-    events,
-  }: {
-    stream: string
-    ownerId: string | null
-    events: readonly NewEvent[]
-  }): Promise<ChainedEvent[]> {
-    // Sent together: the second waits in the database for the first, not here.
-    const [, [head]] = await Promise.all([
-      this.#database.execute('INSERT INTO streams (stream, owner_id) VALUES ($1, $2::uuid) ON CONFLICT DO NOTHING', [stream, ownerId]),
-      this.#database.query<{ seq: number; hash: Uint8Array; quarantined: boolean }>(
-        'SELECT seq, hash, quarantined_at IS NOT NULL AS quarantined FROM streams WHERE stream = $1 FOR UPDATE',
-        [stream],
+  async append(...appends: readonly StreamAppend[]): Promise<ChainedEvent[]> {
+    const streams = appends.map((append) => append.stream)
+    // Sent together: the second waits in the database for the first, not here. Both lock in the order of the names.
+    const [, rows, ...events] = await Promise.all([
+      this.#database.execute(createStreamsSql, [streams, appends.map((append) => append.ownerId)]),
+      this.#database.query<StreamHead & { stream: string; quarantined: boolean }>(
+        `SELECT stream, seq, hash, quarantined_at IS NOT NULL AS quarantined FROM streams WHERE stream = ANY ($1::text[])
+         ORDER BY stream FOR UPDATE`,
+        [streams],
       ),
+      ...appends.map((append) => append.events),
     ])
-    if (!head || head.quarantined) throw new StreamQuarantinedError(stream)
-    const { chained } = chainEvents({ stream, ownerId, head, events })
+    const heads = new Map(rows.map((row) => [row.stream, row]))
+    const chained = appends.flatMap(({ stream, ownerId }, index) => {
+      const head = heads.get(stream)
+      if (!head || head.quarantined) throw new StreamQuarantinedError(stream)
+      return chainEvents({ stream, ownerId, head, events: events[index] ?? [] }).chained
+    })
     await this.write(chained)
     return chained
   }
 
   async write(events: readonly ChainedEvent[]): Promise<void> {
-    const first = events[0]
-    const last = events.at(-1)
-    if (!first || !last) return
+    if (events.length === 0) return
+    const ends = new Map<string, { first: ChainedEvent; last: ChainedEvent }>()
+    for (const event of events) ends.set(event.stream, { first: ends.get(event.stream)?.first ?? event, last: event })
+    const moves = [...ends.values()]
     const written = await this.#database.execute(writeSql, [
       ...eventColumns(events),
-      first.stream,
-      last.seq,
-      last.hash,
-      first.seq - 1,
-      first.prev_hash,
+      moves.map(({ first }) => first.stream),
+      moves.map(({ first }) => first.seq - 1),
+      moves.map(({ first }) => hex(first.prev_hash)),
+      moves.map(({ last }) => last.seq),
+      moves.map(({ last }) => hex(last.hash)),
     ])
-    if (written !== events.length) throw new StaleHeadError(first.stream)
+    if (written !== events.length) throw new StaleHeadError([...ends.keys()].join(', '))
   }
 
   async appendFenced(batch: readonly FencedAppend[]): Promise<Set<string>> {
@@ -181,18 +181,26 @@ function eventColumns(events: readonly ChainedEvent[]) {
   ]
 }
 
-/** Moves the head and writes the events after it; nothing at all where the head is elsewhere. */
+const createStreamsSql = `
+INSERT INTO streams (stream, owner_id)
+SELECT s.stream, s.owner_id FROM unnest($1::text[], $2::uuid[]) AS s(stream, owner_id) ORDER BY s.stream
+ON CONFLICT DO NOTHING`
+
+/** Moves heads and writes the events after them; nothing of a stream whose head is elsewhere. */
 const writeSql = `
 WITH moved AS (
-  UPDATE streams SET seq = $11, hash = $12 WHERE stream = $10 AND seq = $13 AND hash = $14 AND quarantined_at IS NULL RETURNING stream
+  UPDATE streams s SET seq = m.seq_after, hash = decode(m.hash_after, 'hex')
+  FROM unnest($10::text[], $11::bigint[], $12::text[], $13::bigint[], $14::text[]) AS m(stream, seq_before, hash_before, seq_after, hash_after)
+  WHERE s.stream = m.stream AND s.seq = m.seq_before AND s.hash = decode(m.hash_before, 'hex') AND s.quarantined_at IS NULL
+  RETURNING s.stream
 )
 INSERT INTO events (cluster_epoch, stream, seq, type, visibility, owner_id, run_id, canonical, payload, prev_hash, hash)
 SELECT (SELECT cluster_epoch FROM instance), e.stream, e.seq, e.type, e.visibility, e.owner_id, e.run_id, e.canonical,
        e.canonical::jsonb -> 'payload', decode(e.prev_hash, 'hex'), decode(e.hash, 'hex')
 FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::uuid[], $6::uuid[], $7::text[], $8::text[], $9::text[])
   AS e(stream, seq, type, visibility, owner_id, run_id, canonical, prev_hash, hash)
-JOIN moved m ON m.stream = e.stream
-ORDER BY e.seq`
+WHERE (e.stream IN (SELECT stream FROM moved)) IS TRUE
+ORDER BY e.stream, e.seq`
 
 /**
  * One statement for many runs: locks in id order, heads must be where each run believes them, the kill switch is read in the same join,

@@ -14,6 +14,12 @@ const LOOKS_MAX = 40
 const ours = `protocol_version = ${PROTOCOL_VERSION}`
 const lease = `clock_timestamp() + interval '${LEASE_SECONDS} seconds'`
 
+/** How many seated runs of a character come before a ticket. */
+function aheadSql(characterId: string, ticket: string): string {
+  return `SELECT count(*)::int AS count FROM runs b
+    WHERE b.character_id = ${characterId} AND b.seated AND (b.state = 'running' OR (b.state = 'queued' AND b.ticket < ${ticket}))`
+}
+
 /** Runs in Postgres: seat, queue, fence, lease and commands (decisions 16, 22, 23). */
 export class RunRepository implements RunStore {
   readonly #database: Database
@@ -23,12 +29,15 @@ export class RunRepository implements RunStore {
   }
 
   async insert(run: NewRun): Promise<{ ticket: number | null; ahead: number }> {
-    const ticket = run.seated ? await this.#nextTicket(run.character_id, run.owner_id) : null
-    await this.#database.execute(
+    // Sent together: the run takes the ticket that the first has drawn and holds, and sees who is before it.
+    const drawn = run.seated ? this.#drawTicket(run.character_id, run.owner_id) : null
+    const inserted = this.#database.query<{ ticket: number | null; ahead: number }>(
       `INSERT INTO runs (id, owner_id, kind, seated, character_id, tree_id, question_id, candidate_id, continues_run_id, parent_run_id, state, ticket,
                          queued_at, queue_expires_at, protocol_version, reducer_version, trace_id, settings)
-       VALUES ($1::uuid, $2::uuid, $3, $4, $5::uuid, $6::uuid, $7::uuid, $8::uuid, $9::uuid, $10::uuid, 'queued', $11,
-               now(), $12, $13, $14, $15::uuid, $16::jsonb)`,
+       VALUES ($1::uuid, $2::uuid, $3, $4, $5::uuid, $6::uuid, $7::uuid, $8::uuid, $9::uuid, $10::uuid, 'queued',
+               (SELECT last_ticket FROM seats WHERE character_id = $5::uuid AND $4),
+               now(), $11, $12, $13, $14::uuid, $15::jsonb)
+       RETURNING ticket, CASE WHEN ticket IS NULL THEN 0 ELSE (${aheadSql('runs.character_id', 'runs.ticket')}) END AS ahead`,
       [
         run.id,
         run.owner_id,
@@ -40,7 +49,6 @@ export class RunRepository implements RunStore {
         run.candidate_id,
         run.continues_run_id ?? null,
         run.parent_run_id ?? null,
-        ticket,
         run.queueExpiresAt,
         PROTOCOL_VERSION,
         REDUCER_VERSION,
@@ -48,25 +56,21 @@ export class RunRepository implements RunStore {
         JSON.stringify(run.settings),
       ],
     )
-    return { ticket, ahead: ticket === null ? 0 : await this.#ahead(run.character_id, ticket) }
+    const [, [row]] = await Promise.all([drawn, inserted])
+    if (!row) throw new RowCountError('insert run', 1, 0)
+    return row
   }
 
-  async #nextTicket(characterId: string, ownerId: string): Promise<number> {
-    const [seat] = await this.#database.query<{ last_ticket: number }>(
+  async #drawTicket(characterId: string, ownerId: string): Promise<void> {
+    await this.#database.execute(
       `INSERT INTO seats (character_id, owner_id, last_ticket) VALUES ($1::uuid, $2::uuid, 1)
-       ON CONFLICT (character_id) DO UPDATE SET last_ticket = seats.last_ticket + 1 RETURNING last_ticket`,
+       ON CONFLICT (character_id) DO UPDATE SET last_ticket = seats.last_ticket + 1`,
       [characterId, ownerId],
     )
-    if (!seat) throw new RowCountError('next ticket', 1, 0)
-    return seat.last_ticket
   }
 
   async #ahead(characterId: string, ticket: number): Promise<number> {
-    const [row] = await this.#database.query<{ count: number }>(
-      `SELECT count(*)::int AS count FROM runs
-       WHERE character_id = $1::uuid AND seated AND (state = 'running' OR (state = 'queued' AND ticket < $2))`,
-      [characterId, ticket],
-    )
+    const [row] = await this.#database.query<{ count: number }>(aheadSql('$1::uuid', '$2'), [characterId, ticket])
     return row?.count ?? 0
   }
 

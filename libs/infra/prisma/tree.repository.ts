@@ -93,12 +93,15 @@ export class TreeRepository implements TreeStore {
 
   async insertNode(node: NewNode): Promise<number> {
     const [row] = await this.#database.query<{ seq: number }>(
-      `WITH tree AS (UPDATE trees SET node_seq = node_seq + 1, updated_at = now() WHERE id = $2::uuid AND owner_id = $3::uuid RETURNING node_seq)
+      `WITH parent AS (SELECT depth FROM nodes WHERE id = $4::uuid AND tree_id = $2::uuid AND owner_id = $3::uuid),
+       tree AS (
+         UPDATE trees SET node_seq = node_seq + 1, updated_at = now() WHERE id = $2::uuid AND owner_id = $3::uuid AND deleted_at IS NULL
+         RETURNING node_seq)
        INSERT INTO nodes (id, tree_id, owner_id, parent_id, kind, role, seq, depth, sealed, partial, speaker_character_id, speaker_name, author,
                           content_id, run_id, edited_from_id, zone, at, trust)
-       SELECT $1::uuid, $2::uuid, $3::uuid, $4::uuid, $5, $6, tree.node_seq, $7, $8, $9, $10::uuid, $11, $12, $13::uuid, $14::uuid, $15::uuid, $16, $17,
-              $18
-       FROM tree RETURNING seq`,
+       SELECT $1::uuid, $2::uuid, $3::uuid, $4::uuid, $5, $6, tree.node_seq, parent.depth + 1, $7, $8, $9::uuid, $10, $11, $12::uuid, $13::uuid,
+              $14::uuid, $15, $16, $17
+       FROM tree, parent RETURNING seq`,
       [
         node.id,
         node.tree_id,
@@ -106,7 +109,6 @@ export class TreeRepository implements TreeStore {
         node.parent_id,
         node.kind,
         node.role,
-        node.depth,
         node.sealed,
         node.partial,
         node.speaker_character_id,

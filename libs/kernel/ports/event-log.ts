@@ -7,6 +7,9 @@ export type StoredEvent = { position: number; record: EventRecord; canonical: st
 /** Deltas of a sprout that go with an append (decision 12). */
 export type SegmentRow = { run_id: string; ordinal: number; part: number; kind: 'text' | 'reasoning'; body: string; salt: Uint8Array }
 
+/** Events for the end of one stream. They may still wait for what the database answers: its head is asked for meanwhile. */
+export type StreamAppend = { stream: string; ownerId: string | null; events: readonly NewEvent[] | Promise<readonly NewEvent[]> }
+
 /** What one run appends under its fence. */
 export type FencedAppend = { runId: string; fence: number; events: readonly ChainedEvent[]; segments: readonly SegmentRow[] }
 
@@ -25,11 +28,11 @@ export type GlobalPage = { events: StoredEvent[]; next: GlobalCursor; heldMs: nu
 /** The append-only log of everything (一炁). Both tiers pass one contract suite. */
 export interface EventLog {
   /**
-   * Appends to a stream inside the current unit of work, with the stream's head row locked. For every stream but a running run's
-   * (decision 16). Creates the stream when it is new. Throws StreamQuarantinedError.
+   * Appends to streams, each named once, inside the current unit of work, with their head rows locked. For every stream but a running
+   * run's (decision 16). Creates a stream when it is new. Throws StreamQuarantinedError.
    */
-  append(input: { stream: string; ownerId: string | null; events: readonly NewEvent[] }): Promise<ChainedEvent[]>
-  /** Writes chained events inside the current unit of work, where the caller holds the run's fence there. Throws StaleHeadError. */
+  append(...appends: readonly StreamAppend[]): Promise<ChainedEvent[]>
+  /** Writes chained events inside the current unit of work, where the caller holds each stream's head or its run's fence. Throws StaleHeadError. */
   write(events: readonly ChainedEvent[]): Promise<void>
   /**
    * Appends of many runs in one statement of its own: rows of a run whose (run, fence) is no longer the running one, or that is killed,

@@ -110,13 +110,16 @@ export class RunRecorder {
     const written = await unitOfWork.run(async () => {
       const [isOurs, killed] = await Promise.all([runs.holdFence(id, fence), runs.isKilled(this.#run)])
       if (!isOurs || killed) return false
-      if (pin) await runs.pinVersions(id, pin)
       for (const content of held) await contents.put(content)
       if (acts) await applyEffectEvents(this.#run, events, { ...actions, now: clock.now() })
-      if (opensSprout) await sprouts.open(this.#run, trust)
-      await runs.insertSegments([...inherited, ...rows])
-      for (const steer of steers) await runs.recordCommands([steer.command_id], steer.used)
-      await log.write(chained)
+      // Sent together: none of these waits for what another answers.
+      await Promise.all([
+        pin && runs.pinVersions(id, pin),
+        opensSprout && sprouts.open(this.#run, trust),
+        runs.insertSegments([...inherited, ...rows]),
+        ...steers.map((steer) => runs.recordCommands([steer.command_id], steer.used)),
+        log.write(chained),
+      ])
       return true
     })
     if (written) {

@@ -72,11 +72,16 @@ export class RunSealer {
     const { run, action } = input
     const { unitOfWork, log, runs, contents, sprouts, actions, clock, ids } = this.#deps
     return unitOfWork.run(async () => {
-      if (!(await runs.holdFence(run.id, run.fence))) return null
+      // Sent together: what comes after the first begins once that has the run's row.
+      const [isOurs, open, stream] = await Promise.all([
+        runs.holdFence(run.id, run.fence),
+        runs.openCommands(run.id),
+        log.head(`run:${run.id}`),
+      ])
+      if (!isOurs) return null
       await this.#sealAnswer(input)
       if (action.reason === 'forbidden') await sprouts.noteForbidden(run)
-      const open = await runs.openCommands(run.id)
-      if ((await log.head(`run:${run.id}`))?.quarantined) {
+      if (stream?.quarantined) {
         // A broken chain takes nothing more (decision 18), but the seat must not wait for whoever looks at it.
         await endRun(runs, run, { state: 'failed', reason: 'chain_broken' })
         return []
@@ -90,24 +95,24 @@ export class RunSealer {
         head: input.head,
         events: envelopEvents(run, events, { at: clock.now().toISOString(), cause: input.cause, actor: 'kernel' }),
       })
-      await log.write(chained)
-      if (action.checkpoint !== null) {
-        await actions.checkpoints.write({
-          id: ids.next(),
-          run_id: run.id,
-          owner_id: run.owner_id,
-          event_offset: head.seq,
-          reducer_version: REDUCER_VERSION,
-          state: action.checkpoint,
-          spent_wall_ms: input.spentWallMs ?? 0,
-        })
+      const checkpoint = action.checkpoint && {
+        id: ids.next(),
+        run_id: run.id,
+        owner_id: run.owner_id,
+        event_offset: head.seq,
+        reducer_version: REDUCER_VERSION,
+        state: action.checkpoint,
+        spent_wall_ms: input.spentWallMs ?? 0,
       }
-      await runs.recordCommands(
-        open.map((command) => command.id),
-        false,
-      )
-      await actions.approvals.revokeOf(run.id, clock.now())
-      await endRun(runs, run, { state: action.outcome, reason: action.reason })
+      const used = open.map((command) => command.id)
+      // Sent together and done in this order: the run's end comes last.
+      await Promise.all([
+        log.write(chained),
+        checkpoint && actions.checkpoints.write(checkpoint),
+        runs.recordCommands(used, false),
+        actions.approvals.revokeOf(run.id, clock.now()),
+        endRun(runs, run, { state: action.outcome, reason: action.reason }),
+      ])
       return chained
     })
   }
@@ -133,8 +138,10 @@ export class RunSealer {
       derived_from: [...new Set([...folded.derivedFrom, ...(await this.#workedOn(run))])],
       ...(answerSalt ? { salt: answerSalt } : {}),
     })
-    await sprouts.seal({ run, contentId: run.candidate_id, partial: input.action.partial, trust })
-    await runs.deleteSegments(run.id)
+    await Promise.all([
+      sprouts.seal({ run, contentId: run.candidate_id, partial: input.action.partial, trust }),
+      runs.deleteSegments(run.id),
+    ])
   }
 
   /**
