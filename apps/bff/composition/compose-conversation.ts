@@ -75,6 +75,7 @@ export function composeConversation(
     canon: CanonListener
     verify: VerifyService
     tools: ToolCatalogue
+    leaveRun: RunHostDeps['leaveRun']
     bundles: BundlesService
     plugins: PluginHost
   },
@@ -135,6 +136,7 @@ export function composeConversation(
     ids,
     scheduler,
     retryDelay: model.retryDelay,
+    leaveRun: parts.leaveRun,
     report: (error: unknown, runId: string) => logger.error({ err: error, run: runId }, 'a run met an error of ours'),
   }
   const seats = new SeatKeeper({ seat, holder: boot, alone: config.tier === 'light', deps: hostDeps })

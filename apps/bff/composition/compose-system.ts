@@ -97,6 +97,7 @@ export async function composeSystem({
       canon: memory.canon,
       verify: record.verify,
       tools: catalogue,
+      leaveRun: tools.leaveRun,
       bundles: governance.bundles,
       plugins,
     })

@@ -7,6 +7,7 @@ import type { DelegationDesk } from '#infra/executors/builtin/delegate'
 import { builtinTools } from '#infra/executors/builtin/index'
 import { JoinedCatalogue } from '#infra/executors/catalogue'
 import { AddressGuard } from '#infra/executors/http/address-guard'
+import { McpSessions } from '#infra/executors/mcp/mcp-sessions'
 import { readStdioServers } from '#infra/executors/mcp/stdio-servers'
 import { Sandbox } from '#infra/executors/sandbox/sandbox'
 import { sandboxTool } from '#infra/executors/sandbox/sandbox-tool'
@@ -26,11 +27,13 @@ export type Tools = {
   sources: ToolSourcesService
   /** Who takes on what is handed on: tasks stand on the tools, and so come later. */
   handOnTo(desk: DelegationDesk): void
+  /** This process is done with a run, for now or for good: what is kept open for it is closed. */
+  leaveRun(runId: string): void
 }
 
 /** What tools there are and what they do (百工). Whether one may act is decided elsewhere. */
 export async function composeTools(foundation: Foundation, memory: Pick<Memory, 'recalls'>): Promise<Tools> {
-  const { config, database, contents, log, clock, ids, version, listening } = foundation
+  const { config, database, contents, log, clock, ids, version, listening, lifecycle } = foundation
   const notes = new NotesService({ unit: database, store: new NotesRepository(database), contents, clock, ids })
   let desk: DelegationDesk | null = null
   const deskOf = (): DelegationDesk => {
@@ -69,14 +72,23 @@ export async function composeTools(foundation: Foundation, memory: Pick<Memory, 
     ids,
     builtin: builtin.map((tool) => tool.contract),
   })
+  const sessions = new McpSessions({ version })
+  lifecycle.onClose('tool servers', () => sessions.close())
   const declared = new SourceTools({
     ...reaching,
+    sessions,
     store,
     secrets,
     clock,
     onOffered: (source, offered) => sources.noteOffered(source, offered),
   })
-  return { catalogue: new JoinedCatalogue({ builtin, others: [declared] }), notes, sources, handOnTo: (given) => void (desk = given) }
+  return {
+    catalogue: new JoinedCatalogue({ builtin, others: [declared] }),
+    notes,
+    sources,
+    handOnTo: (given) => void (desk = given),
+    leaveRun: (runId) => sessions.leaveRun(runId),
+  }
 }
 
 /** The light tier has a key of its own; the full one has the operator's, and does not start without it once something is encrypted. */

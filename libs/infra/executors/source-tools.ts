@@ -5,12 +5,15 @@ import type { Clock } from '#kernel/ports/clock'
 import type { EffectTarget, ToolCatalogue, ToolContract } from '#kernel/ports/effect-target'
 import { constraintsOf } from './contract.ts'
 import { HttpTarget } from './http/http-target.ts'
+import type { McpSessions } from './mcp/mcp-sessions.ts'
 import { McpTarget } from './mcp/mcp-target.ts'
 import { failed } from './observation.ts'
 import { placeOf } from './source-reader.ts'
 import type { SourceReaderParts } from './source-reader.ts'
 
-export type SourceToolsParts = SourceReaderParts & {
+export type SourceToolsParts = Pick<SourceReaderParts, 'guard' | 'servers'> & {
+  /** Where the sessions with MCP servers are kept. */
+  sessions: McpSessions
   store: ToolSourceStore
   secrets: SecretBox
   clock: Clock
@@ -48,14 +51,21 @@ export class SourceTools implements ToolCatalogue {
   }
 
   async #target({ source, row, contract }: Accepted): Promise<EffectTarget> {
-    const { clock, version, guard, servers, onOffered } = this.#parts
+    const { clock, sessions, guard, servers, onOffered } = this.#parts
     const headers = await openHeaders(this.#parts, source)
     if (headers === null) return new UnreachableTarget('headers_lost')
     const common = { contract, declaration: row.declaration, clock }
     if (source.kind !== 'mcp') return new HttpTarget({ ...common, headers, guard })
     const place = placeOf(source, { headers, guard, servers })
     if (!place) return new UnreachableTarget('server_not_listed')
-    return new McpTarget({ ...common, place, version, source: `mcp/${source.name}`, onChanged: (offered) => onOffered(source, offered) })
+    return new McpTarget({
+      ...common,
+      sessions,
+      place,
+      sourceId: source.id,
+      source: `mcp/${source.name}`,
+      onChanged: (offered) => onOffered(source, offered),
+    })
   }
 }
 

@@ -35,6 +35,8 @@ export type RunHostDeps = {
   scheduler: Scheduler
   /** Milliseconds before try number `tries` + 1, or null when it is not worth it. */
   retryDelay(failure: { retryable: boolean; retryAfterMs?: number; tries: number }): number | null
+  /** Told when this process is done with a run, for now or for good: what tools keep open for it may go. */
+  leaveRun(runId: string): void
   report(error: unknown, runId: string): void
 }
 

@@ -148,6 +148,7 @@ export class RunHost implements RunEffects {
       this.#cancelDrain()
       this.abortModel()
       this.abortEffect()
+      this.#deps.leaveRun(this.run.id)
       void subscription.then(
         (unsubscribe) => unsubscribe(),
         () => undefined, // told above

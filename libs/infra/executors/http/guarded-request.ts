@@ -66,8 +66,8 @@ async function pin(guard: AddressGuard, { url, signal }: GuardedRequest): Promis
   }
 }
 
-/** The promise, or a rejection the moment the signal aborts; a look-up of names cannot be taken back. */
-function unlessAborted<Result>(promise: Promise<Result>, signal: AbortSignal): Promise<Result> {
+/** The promise, or RequestNotSentError the moment the signal aborts: for what comes before a request and cannot be taken back. */
+export function unlessAborted<Result>(promise: Promise<Result>, signal: AbortSignal): Promise<Result> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => reject(new RequestNotSentError(abortCode(signal)))
     if (signal.aborted) onAbort()

@@ -7,15 +7,16 @@ export const MCP_ANSWER_MAX_BYTES = 4 * 1024 * 1024
 
 /**
  * A fetch for the MCP transport that goes through the address guard, follows nothing and bounds what comes back. A server's own stream of
- * messages (GET) is not opened: nothing here listens to it.
+ * messages (GET) is not opened: nothing here listens to it. `now` is the signal of whatever is under way when a request begins.
  */
-export function guardedFetch(guard: AddressGuard, signal: AbortSignal): (url: string | URL, init?: RequestInit) => Promise<Response> {
+export function guardedFetch(guard: AddressGuard, now: () => AbortSignal): (url: string | URL, init?: RequestInit) => Promise<Response> {
   return async (address, init = {}) => {
     const method = init.method ?? 'GET'
     if (method === 'GET') return new Response(null, { status: 405 })
     const url = guard.read(String(address))
     const headers = Object.fromEntries(new Headers(init.headers))
     const body = typeof init.body === 'string' ? Buffer.from(init.body) : null
+    const signal = now()
     const limited = init.signal ? AbortSignal.any([signal, init.signal]) : signal
     const message = await sendGuarded(guard, { url, method, headers, body, signal: limited })
     const status = message.statusCode ?? 502

@@ -1,116 +1,54 @@
-import { spawn } from 'node:child_process'
-import type { ChildProcess } from 'node:child_process'
 import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import { createServer as createSocketServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { CapabilityClass } from '#contracts'
 import type { OfferedTool } from '#domains/tools/ports'
-import { contractOfSource } from '#domains/tools/source-contract'
-import type { EffectCall, EffectOutcome } from '#kernel/ports/effect-target'
-import type { JsonObject } from '#kernel/ports/model-gateway'
+import {
+  codeOf as code,
+  evil,
+  hostile,
+  offeredBy,
+  packageEntry,
+  plainRead,
+  startEverything,
+  stdio,
+  targetOf as targetIn,
+  textOf,
+} from '#test/support/mcp-servers'
 import { AddressGuard } from '../http/address-guard.ts'
-import { withMcpSession } from './mcp-session.ts'
 import type { McpPlace } from './mcp-session.ts'
-import { McpTarget } from './mcp-target.ts'
-import { offerTools } from './offer.ts'
+import { McpSessions } from './mcp-sessions.ts'
 
-const packageEntry = (name: string): string =>
-  join(import.meta.dirname, `../../../../node_modules/@modelcontextprotocol/${name}/dist/index.js`)
-const hostile = join(import.meta.dirname, '../../../../test/support/hostile-mcp-server.mjs')
+let sessions: McpSessions
+beforeAll(() => void (sessions = new McpSessions({ version: '0' })))
+afterAll(() => sessions.close())
 
-const stdio = (...args: string[]): McpPlace => ({ type: 'stdio', server: { command: process.execPath, args, env: {}, cwd: null } })
-const evil = (what: string, ...rest: string[]): McpPlace => stdio(hostile, what, ...rest)
-
-async function offeredBy(place: McpPlace) {
-  const options = { version: '0', signal: new AbortController().signal, timeLimitMs: 20_000 }
-  return offerTools(await withMcpSession(place, options, (session) => session.listTools()), 64)
-}
-
-const plainRead = async (): Promise<OfferedTool> => {
-  const [tool] = (await offeredBy(evil('none'))).offered
-  if (!tool) throw new Error('the server offers nothing')
-  return tool
-}
-
-function targetOf(
-  place: McpPlace,
-  tool: OfferedTool,
-  options: { capability?: CapabilityClass; timeLimitMs?: number; onChanged?: (offered: readonly OfferedTool[]) => Promise<void> } = {},
-) {
-  const { capability = null, ...rest } = options
-  const contract = contractOfSource('mcp', 'try', { ...tool, source_id: '', accepted_version: tool.version, capability, missing: false })
-  const target = new McpTarget({
-    contract,
-    declaration: tool.declaration,
-    place,
-    source: 'mcp/try',
-    clock: { now: () => new Date(0) },
-    version: '0',
-    timeLimitMs: 20_000,
-    ...rest,
-  })
-  const run = (args: JsonObject, signal = new AbortController().signal): Promise<EffectOutcome> => {
-    const call: EffectCall = {
-      effectId: 'e',
-      ownerId: 'o',
-      characterId: 'c',
-      runId: 'r',
-      treeId: null,
-      tool: contract.name,
-      arguments: args,
-      idempotencyKey: 'k',
-      argumentsHash: '00',
-      constraints: [],
-      signal,
-    }
-    return target.execute(call)
-  }
-  return { contract, run }
-}
-
-const code = (outcome: EffectOutcome): string => (outcome.type === 'done' ? 'done' : `${outcome.type} ${outcome.code}`)
-const textOf = (outcome: EffectOutcome): string => (outcome.type === 'unknown' ? '' : (outcome.observation?.text ?? ''))
-
-async function freePort(): Promise<number> {
-  const probe = createSocketServer()
-  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve))
-  const { port } = probe.address() as AddressInfo
-  await new Promise((resolve) => probe.close(resolve))
-  return port
-}
+/** A tool as a run of its own calls it. */
+const targetOf = (place: McpPlace, tool: OfferedTool, options?: Parameters<typeof targetIn>[1]) =>
+  targetIn({ sessions, place, tool }, options)
 
 describe('the official test servers', { timeout: 60_000 }, () => {
   let folder: string
-  let everything: ChildProcess
-  let port: number
+  let everything: Awaited<ReturnType<typeof startEverything>>
   beforeAll(async () => {
     folder = realpathSync(mkdtempSync(join(tmpdir(), 'lingtai-mcp-')))
     writeFileSync(join(folder, 'a.txt'), 'the text of a')
-    port = await freePort()
-    everything = spawn(process.execPath, [packageEntry('server-everything'), 'streamableHttp'], {
-      env: { PORT: String(port) },
-      stdio: ['ignore', 'ignore', 'pipe'],
-    })
-    await new Promise<void>((resolve, reject) => {
-      everything.stderr?.on('data', (chunk: Buffer) => chunk.toString().includes('listening') && resolve())
-      everything.once('exit', () => reject(new Error('the server did not start')))
-    })
+    everything = await startEverything()
   })
-  afterAll(() => {
-    everything.kill()
+  afterAll(async () => {
+    await everything.stop()
     rmSync(folder, { recursive: true, force: true })
   })
 
   const overHttp = (headers: Record<string, string> = {}): McpPlace => ({
     type: 'http',
-    url: `http://127.0.0.1:${port}/mcp`,
+    url: `http://127.0.0.1:${everything.port}/mcp`,
     headers,
-    guard: new AddressGuard({ allowed: new Set([`127.0.0.1:${port}`]), ownPorts: () => [] }),
+    guard: new AddressGuard({ allowed: new Set([`127.0.0.1:${everything.port}`]), ownPorts: () => [] }),
   })
   const find = (tools: readonly OfferedTool[], name: string): OfferedTool => {
     const tool = tools.find((candidate) => candidate.declaration.remote['tool'] === name)

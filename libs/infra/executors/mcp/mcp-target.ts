@@ -8,8 +8,9 @@ import { AddressRefusedError } from '../http/address-guard.ts'
 import { RequestLostError, RequestNotSentError } from '../http/guarded-request.ts'
 import { maskValues } from '../mask-values.ts'
 import { failed, observe } from '../observation.ts'
-import { MCP_TIME_LIMIT_MS, TooManyMessagesError, withMcpSession } from './mcp-session.ts'
+import { MCP_TIME_LIMIT_MS, TooManyMessagesError } from './mcp-session.ts'
 import type { McpPlace, McpResult } from './mcp-session.ts'
+import type { McpSessions } from './mcp-sessions.ts'
 import { offerTools } from './offer.ts'
 import type { McpRemote } from './offer.ts'
 import { readResult } from './read-result.ts'
@@ -17,19 +18,20 @@ import { readResult } from './read-result.ts'
 export type McpTargetParts = {
   contract: ToolContract
   declaration: ToolDeclaration
+  sessions: McpSessions
   place: McpPlace
+  sourceId: string
   /** Whom answers are attributed to. */
   source: string
   clock: Clock
-  version: string
   timeLimitMs?: number
   /** Told what the server offers now, where the tool is no longer the accepted one. */
   onChanged?: (offered: readonly OfferedTool[]) => Promise<void>
 }
 
 /**
- * One accepted tool of an MCP server. Each call opens a session of its own, lists the tools again and compares: a tool that is not the very
- * one that was accepted is not called (`tool_changed`, `tool_gone`). Answers and their errors are untrusted.
+ * One accepted tool of an MCP server. Each call, on its run's session, lists the tools again and compares: a tool that is not the very one
+ * that was accepted is not called (`tool_changed`, `tool_gone`). Answers and their errors are untrusted.
  */
 export class McpTarget implements EffectTarget {
   readonly #parts: McpTargetParts
@@ -51,23 +53,24 @@ export class McpTarget implements EffectTarget {
   }
 
   async execute(call: EffectCall): Promise<EffectOutcome> {
-    const { contract, declaration, place, version, timeLimitMs = MCP_TIME_LIMIT_MS } = this.#parts
-    if (call.signal.aborted) return failed('aborted')
+    const { contract, declaration, sessions, place, sourceId, timeLimitMs = MCP_TIME_LIMIT_MS } = this.#parts
+    const { ownerId, characterId, runId, signal } = call
+    if (signal.aborted) return failed('aborted')
     if (fitSchema(declaration.parameters, call.arguments).length > 0) return failed('arguments_invalid')
     let sent = false
     try {
-      return await withMcpSession(place, { version, signal: call.signal, timeLimitMs }, async (session) => {
-        const { offered } = offerTools(await session.listTools(), TOOLS_PER_SOURCE)
+      return await sessions.call({ ownerId, characterId, runId, sourceId, place, signal, timeLimitMs }, async (listed, callTool) => {
+        const { offered } = offerTools(listed, TOOLS_PER_SOURCE)
         const now = offered.find((tool) => (tool.declaration.remote as McpRemote).tool === this.#remote.tool)
         if (now?.version !== contract.version) {
           await this.#parts.onChanged?.(offered)
           return failed(now ? 'tool_changed' : 'tool_gone')
         }
         sent = true
-        return this.#settle(await session.callTool(this.#remote.tool, call.arguments))
+        return this.#settle(await callTool(this.#remote.tool, call.arguments))
       })
     } catch (error) {
-      const fault = await faultOf(error, call.signal)
+      const fault = await faultOf(error, signal)
       const happened = sent && !fault.authoritative && contract.consequence === 'lasting'
       return happened ? { type: 'unknown', code: fault.code } : failed(fault.code)
     }
