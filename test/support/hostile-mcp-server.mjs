@@ -189,7 +189,10 @@ async function answer({ id, method, params, error }) {
     return
   }
   if (method === 'initialize') {
-    if (evil === 'never-starts') return
+    if (evil === 'never-starts') {
+      if (stateFile) writeFileSync(stateFile, String(process.pid))
+      return
+    }
     write({
       id,
       result: { protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 'hostile', version: '1' } },

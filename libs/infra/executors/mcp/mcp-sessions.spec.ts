@@ -152,6 +152,12 @@ describe('a session that is no longer of use', { timeout: 60_000 }, () => {
     expect(stateIn(await calling(place)())).toEqual({ pid: first.pid, calls: 3 })
   })
 
+  it('has ended when its call has, even one that never began', async () => {
+    const file = notes('begins')
+    expect(codeOf(await calling(evil('never-starts', file), { timeLimitMs: 1_500 })())).toBe('failed timeout')
+    expect(isAlive(Number(readFileSync(file, 'utf8')))).toBe(false)
+  })
+
   it('ends where its server talks while nobody asks', async () => {
     const { pid } = stateIn(await calling(evil('talks-when-idle'))())
     await gone(pid)
