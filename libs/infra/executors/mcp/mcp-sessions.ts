@@ -87,7 +87,7 @@ export class McpSessions {
     for (const [key, kept] of this.#atRest) if (kept.runId === runId) void this.#endAtRest(key, kept)
   }
 
-  /** Ends every session, and every call with it. When it resolves no process of a server is left. */
+  /** Ends every session, and every call with it. When it resolves each server’s process has ended, or was killed. */
   async close(): Promise<void> {
     this.#stopping.abort()
     for (const [key, kept] of this.#atRest) void this.#endAtRest(key, kept)
