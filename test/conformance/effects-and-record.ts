@@ -305,7 +305,13 @@ export const recordClauses: readonly Clause[] = [
     id: 'K5.scrubbed',
     must: 'No path writes around the scrubber.',
     tests: {
-      [scrubbed]: ['a secret in the arguments of an action', 'a secret in what an action brought', 'a secret in what the model says'],
+      [scrubbed]: [
+        'a secret in the arguments of an action',
+        'a secret behind a line break',
+        'a secret in an action of delegated work',
+        'a secret in what an action brought',
+        'a secret in what the model says',
+      ],
       'test/ports/memory-recall.spec.ts': ['masks a secret again that reached the store unmasked'],
     },
   },

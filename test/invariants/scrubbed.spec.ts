@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vites
 import { DONE, finishChunk, textChunk, usageChunk } from '../support/fake-upstream.ts'
 import { fakeContract, fakeTools, happens, seen } from '../support/fake-target.ts'
 import { expectReplays } from '../support/replays.ts'
-import { answer, askAndHear, follow, newTree, node } from '../support/story.ts'
+import { answer, askAndHear, call, follow, newTree, node } from '../support/story.ts'
 import type { TestSystem } from '../support/system.ts'
 import { calling, treeWithTools } from '../support/tool-calls.ts'
 import { asked, startWorld } from '../support/world.ts'
@@ -15,7 +15,7 @@ vi.setConfig({ testTimeout: 120_000 })
 const stranger = 'sk-strangerkey0123456789abcdef'
 const instanceKey = 'sk-lingtai-9876543210'
 
-const fakes = fakeTools(fakeContract('look.up'))
+const fakes = fakeTools(fakeContract('look.up'), fakeContract('put.down', { parameters: { type: 'object' } }))
 let world: World
 let system: TestSystem
 
@@ -56,6 +56,38 @@ describe('nothing keeps', () => {
     expect(tool?.happened).toHaveLength(before + 1)
     expect(tool?.happened.at(-1)?.argumentsText).not.toContain(stranger)
     expect(world.upstream.requests.at(-1)?.bodyText).not.toContain(stranger)
+    expect(await tablesWith(stranger)).toEqual([])
+  })
+
+  it('a secret behind a line break, in a number, in a name, or given away by the name that it stands under', async () => {
+    const tree = await treeWithTools(system, ['put.down'])
+    const given = {
+      text: `a line\n${stranger}`,
+      card: 4_111_111_111_111_111,
+      [stranger]: 'under a name',
+      deep: [{ password: 'hunter2-of-nobody' }],
+    }
+    world.upstream.script(calling([{ name: 'put_down', arguments: JSON.stringify(given) }]), answer('Put.'))
+    expect((await askAndHear(system, tree.id, 'Put it down.')).text).toBe('Put.')
+    expect(JSON.parse(fakes.tools.get('put.down')?.happened.at(-1)?.argumentsText ?? '')).toEqual({
+      text: 'a line\n[masked:key]',
+      card: '[masked:card]',
+      '[masked:key]': 'under a name',
+      deep: [{ password: '[masked:password]' }],
+    })
+    for (const secret of [stranger, '4111111111111111', 'hunter2-of-nobody']) expect(await tablesWith(secret)).toEqual([])
+  })
+
+  it('a secret in an action of delegated work, and what is none is kept as it was given', async () => {
+    const tree = await treeWithTools(system, ['put.down'])
+    const body = { character_id: tree.character_ids[0], instruction: 'Put it down.', tools: ['put.down'], budget: {} }
+    const task = await call<{ task_id: string }>(system, 'POST', '/v1/tasks', body)
+    await call(system, 'POST', `/v1/tasks/${task.task_id}/attempts`, {})
+    const given = { since: 1_764_500_000_005, text: `with "${stranger}"` }
+    const action = { key: 'a', tool: 'put.down', arguments: given }
+    await call(system, 'POST', `/v1/tasks/${task.task_id}/actions`, action)
+    const sent = JSON.parse(fakes.tools.get('put.down')?.happened.at(-1)?.argumentsText ?? '')
+    expect(sent).toEqual({ since: 1_764_500_000_005, text: 'with "[masked:key]"' })
     expect(await tablesWith(stranger)).toEqual([])
   })
 

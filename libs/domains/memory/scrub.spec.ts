@@ -16,6 +16,16 @@ function withLuhn(digits: string): string {
   throw new Error('no check digit')
 }
 
+/** What each finder begins with, or nearly ends with, over and over. */
+const hostileUnits = [
+  ['-----BEGIN ', '-----BEGIN PRIVATE KEY-----', '-----BEGIN PRIVATE KEY----- -----END '],
+  ['sk-', 'sk_aaaaaa', 'ghp_', 'xoxa-.', 'AKIA', 'ASIA0000', '-eyJ', '.eyJaaaaaaaa', 'eyJaaaaaaaa.', '-eyJaaaaaaaa.aaaaaaaa'],
+  ['bearer ', 'bearer    ', 'bearer a', '=', 'api key ', 'api key:', 'api key:"abcdef', 'private_token=', '密钥是'],
+  ['password', 'password is ', 'password:', '密码', '密码改成了', '密码: ', 'is is ', '   ', '"\' ', ':：'],
+  ['1', '1 ', '1-', '4111 1111 1111 1111 ', '110105 19491231 002', '123-45-', 'AA11', 'AA11 AAAA', 'DE89 3704 0044 '],
+  ['a', '１', '[masked:', '\\u0041', '\\n'],
+].flat()
+
 describe('scrub', () => {
   it.each([
     ['my key is sk-abc123def456', 'my key is [masked:key]'],
@@ -39,6 +49,12 @@ describe('scrub', () => {
     ['身份证11010519491231002X号', '身份证[masked:identity]号'],
     ['110105 19491231 002x', '[masked:identity]'],
     ['SSN 123-45-6789.', 'SSN [masked:identity].'],
+    ['eyJhbGciOiJIUzI1NiJ9.eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.', '[masked:key].'],
+    ['a.eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.-', 'a.[masked:key]'],
+    ['{"text":"a line\\nsk-abc123def456"}', '{"text":"a line\\n[masked:key]"}'],
+    ['"\\u4e2dghp_0123456789abcdef"', '"\\u4e2d[masked:key]"'],
+    ['3782 822463 10005', '[masked:card]'],
+    ['6200000000000005', '[masked:card]'],
   ])('masks %s', (text, expected) => {
     expect(scrub(text).text).toBe(expected)
   })
@@ -54,8 +70,28 @@ describe('scrub', () => {
     '周游世界，然后在周末吃夜宵',
     '0000 0000 0000 0000',
     'XX00 1234 5678 9012 3456',
+    'since 1764500000005 ms, id 1000000000000008',
+    'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0',
+    'eyJhbGciOiJIUzI1NiJ9.short.x',
+    'a sk-without-any-number here',
   ])('leaves %s alone, byte for byte', (text) => {
     expect(scrub(text)).toEqual({ text, masked: [] })
+  })
+
+  it('takes four times as long for a text four times as long, whatever it is made to look for', () => {
+    const milliseconds = (text: string): number => {
+      const began = performance.now()
+      scrub(text)
+      return performance.now() - began
+    }
+    for (const unit of hostileUnits) {
+      const shorter = unit.repeat(Math.ceil(10_000 / unit.length))
+      const longer = unit.repeat(Math.ceil(40_000 / unit.length))
+      const took = [0, 1, 2].map(() => ({ shorter: milliseconds(shorter), longer: milliseconds(longer) }))
+      const least = (which: 'shorter' | 'longer'): number => Math.min(...took.map((one) => one[which]))
+      // Sixteen times as long where the work grows with the square; some milliseconds for a machine that has other things to do.
+      expect(least('longer'), unit).toBeLessThan(8 * least('shorter') + 30)
+    }
   })
 
   it('masks every kind at once and names them', () => {

@@ -5,6 +5,7 @@ import type { ActionRow, AttemptRow, TaskRow } from '#kernel/ports/task-store'
 import { canonicalJson } from '#kernel/record/canonical-json'
 import { saltedDigest } from '#kernel/record/chain'
 import { isCancelledTask, isLiveAttempt } from '#kernel/tasks/task-state'
+import { maskedArguments } from '#runtime/turn/masked-arguments'
 import type { ActionSettler } from './action-settler.ts'
 import type { AttemptStandings } from './attempt-standings.ts'
 import type { TaskDeps } from './deps.ts'
@@ -83,7 +84,7 @@ export class ActionProposals {
   }
 
   #argumentsText(given: JsonObject): string {
-    return this.#deps.actions.scrub(canonicalJson(given))
+    return canonicalJson(maskedArguments(given, this.#deps.actions.scrub))
   }
 
   async #insert(

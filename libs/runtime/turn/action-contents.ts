@@ -4,23 +4,37 @@ import type { Ids } from '#kernel/ports/clock'
 import type { Observation } from '#kernel/ports/effect-target'
 import type { JsonObject } from '#kernel/ports/model-gateway'
 import type { SeenObservation } from '#kernel/reducer/commands'
+import { maskedArguments } from './masked-arguments.ts'
 import type { PendingContent } from './ports.ts'
 
-/** One spelling for arguments that say the same; what no tool can be given stays as it came, storable, and is refused later. */
-export function normalizedArguments(text: string): string {
-  return readArguments(text.trim() === '' ? '{}' : text)?.canonical ?? text.replaceAll('\0', '\uFFFD').toWellFormed()
+/**
+ * One spelling for arguments that say the same, with their secrets masked; what no tool can be given stays a text, masked as one, storable, and
+ * is refused later.
+ */
+export function keptArguments(text: string, scrub: (text: string) => string): string {
+  const kept = readable(() => {
+    const parsed = objectIn(text.trim() === '' ? '{}' : text)
+    return parsed && canonicalJson(maskedArguments(parsed, scrub))
+  })
+  return kept ?? scrub(text.replaceAll('\0', '\uFFFD').toWellFormed())
 }
 
 /** Null for what no tool can be given: no JSON object, or one that has no canonical form. */
 export function parsedArguments(text: string | null): JsonObject | null {
-  return text === null ? null : (readArguments(text)?.parsed ?? null)
+  return text === null ? null : readable(() => objectIn(text))
 }
 
-function readArguments(text: string): { parsed: JsonObject; canonical: string } | null {
+/** Throws SyntaxError, NotCanonicalError, RangeError. */
+function objectIn(text: string): JsonObject | null {
+  const parsed: unknown = JSON.parse(text)
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) return null
+  canonicalJson(parsed)
+  return parsed as JsonObject
+}
+
+function readable<Read>(read: () => Read | null): Read | null {
   try {
-    const parsed: unknown = JSON.parse(text)
-    if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) return null
-    return { parsed: parsed as JsonObject, canonical: canonicalJson(parsed) }
+    return read()
   } catch (error) {
     // Not JSON, half a character, a number that nobody can hold, or deeper than anybody can read: the model made a mistake, and hears of it.
     if (error instanceof SyntaxError || error instanceof NotCanonicalError || error instanceof RangeError) return null

@@ -10,7 +10,7 @@ import { canonicalJson } from '#kernel/record/canonical-json'
 import type { ProposedCall, RunCommand } from '#kernel/reducer/commands'
 import type { ToolCall } from '#kernel/reducer/state'
 import { priceOfCall } from '#kernel/tools/price-of-call'
-import { normalizedArguments, observationContent } from './action-contents.ts'
+import { keptArguments, observationContent } from './action-contents.ts'
 import { ActionFacts } from './action-facts.ts'
 import type { ActionFactsDeps } from './action-facts.ts'
 import { acceptResult, listenToAction } from './action-guards.ts'
@@ -73,7 +73,7 @@ export class RunActions {
     const proposed = calls.map(({ name, argumentsText }): ProposedCall => {
       const contract = shown.tools.find((one) => shownName(one.name) === name)
       const salt = ids.bytes(32)
-      const text = scrub(normalizedArguments(argumentsText))
+      const text = keptArguments(argumentsText, scrub)
       const content: PendingContent = {
         id: ids.next(),
         owner_id: this.#run.owner_id,
