@@ -132,8 +132,13 @@ function sourceNode(node: PathNode): SourceNode {
     content_id: node.content_id,
     digest,
     trust: node.trust,
-    isGreeting: node.depth === 1 && node.author === 'character' && node.run_id === null,
+    isGreeting: isGreeting(node),
     partial: node.partial,
     deleted: node.deleted || node.body === null,
   }
+}
+
+/** What a card says first, before anybody asked. */
+export function isGreeting(node: Pick<PathNode, 'depth' | 'author' | 'run_id'>): boolean {
+  return node.depth === 1 && node.author === 'character' && node.run_id === null
 }

@@ -1,5 +1,5 @@
-import { LingtaiError } from '#contracts'
-import type { Canonized, CanonizationView, HeadMoved, NewEvent, NodeView } from '#contracts'
+import { LingtaiError, meetTrust } from '#contracts'
+import type { Canonized, CanonizationView, HeadMoved, NewEvent, NodeView, Trust } from '#contracts'
 import { mayCanonize, mayChangeText, mayHangBelow } from '#kernel/invariants/tree-rules'
 import type { Refusal } from '#kernel/invariants/tree-rules'
 import type { Clock, Ids } from '#kernel/ports/clock'
@@ -7,6 +7,7 @@ import type { ContentStore } from '#kernel/ports/content-store'
 import type { EventLog } from '#kernel/ports/event-log'
 import type { UnitOfWork } from '#kernel/ports/unit-of-work'
 import { contentDigest } from '#kernel/record/chain'
+import { isGreeting } from './context-sources.ts'
 import type { InvariantRecord } from './invariant-record.ts'
 import { canonizationView } from './node-views.ts'
 import type { NodeViews } from './node-views.ts'
@@ -90,7 +91,7 @@ export class PathService {
         speaker_character_id: node.speaker_character_id,
         speaker_name: node.speaker_name,
         author: 'owner',
-        trust: 'trusted',
+        trust: editedTrust(node),
         content_id: content.id,
         run_id: null,
         edited_from_id: node.id,
@@ -344,4 +345,12 @@ export class PathService {
       events: events.map((event) => ({ ...event, actor: 'owner', at, cause: { tag: event.type } }) as NewEvent),
     })
   }
+}
+
+/**
+ * Words of the owner's that were made of others are to be believed as far as those (K1). A greeting is as its card, which stands in every
+ * context beside it and whose trust governs there until the card is accepted.
+ */
+function editedTrust(node: PathNode): Trust {
+  return isGreeting(node) ? 'workspace' : meetTrust(['trusted', node.trust])
 }

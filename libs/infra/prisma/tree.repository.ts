@@ -1,15 +1,16 @@
 import type { CanonizationRow, CitationRow, NewNode, NodeRow, PathNode, TreeRow, TreeStore } from '#domains/mirror-tree/ports'
+import { bodyOf } from './content-body.ts'
 import type { Database } from './database.ts'
 
 const nodeColumns = `n.id, n.tree_id, n.owner_id, n.parent_id, n.kind, n.role, n.seq, n.depth, n.sealed, n.partial, n.speaker_character_id,
   n.speaker_name, n.author, n.trust, n.content_id, n.run_id, n.edited_from_id, n.zone, n.at, n.deleted_at IS NOT NULL AS deleted`
-const contentColumns = `CASE WHEN n.deleted_at IS NULL THEN c.body END AS body, CASE WHEN n.deleted_at IS NULL THEN c.layout END AS layout,
+const contentColumns = `CASE WHEN n.deleted_at IS NULL THEN ${bodyOf('c')} END AS body, CASE WHEN n.deleted_at IS NULL THEN c.layout END AS layout,
   CASE WHEN n.deleted_at IS NULL THEN c.salt END AS salt, c.digest`
 const treeColumns = `t.id, t.owner_id, t.title, t.realm_id, r.kind AS realm_kind, r.name AS realm_name, t.root_node_id, t.head_node_id, t.revision,
   t.node_seq, t.zone, t.user_persona_version_id, t.created_at, t.updated_at,
   ARRAY(SELECT tc.character_id FROM tree_characters tc WHERE tc.tree_id = t.id ORDER BY tc.character_id)::text[] AS character_ids`
 const citationColumns = `q.id, q.node_id, q.source_tree_id, q.source_node_id, q.range_from, q.range_to, q.list_position, q.snapshot_content_id,
-  c.body AS snapshot, c.digest, s.trust AS source_trust`
+  ${bodyOf('c')} AS snapshot, c.digest, s.trust AS source_trust`
 const canonizationColumns = 'id, owner_id, tree_id, character_id, from_node_id, to_node_id, created_at, withdrawn_at'
 
 /** A row that must have been written was not (decision 7: each write asserts its row count). */
@@ -232,7 +233,7 @@ export class TreeRepository implements TreeStore {
 
   async outline(treeId: string, { afterSeq, limit }: { afterSeq: number; limit: number }): Promise<(NodeRow & { label: string })[]> {
     return this.#database.query(
-      `SELECT ${nodeColumns}, coalesce(CASE WHEN n.deleted_at IS NULL THEN left(c.body, 60) END, '') AS label
+      `SELECT ${nodeColumns}, coalesce(CASE WHEN n.deleted_at IS NULL THEN left(${bodyOf('c')}, 60) END, '') AS label
        FROM nodes n LEFT JOIN contents c ON c.id = n.content_id WHERE n.tree_id = $1::uuid AND n.seq > $2 ORDER BY n.seq LIMIT $3`,
       [treeId, afterSeq, limit],
     )

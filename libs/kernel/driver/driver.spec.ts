@@ -5,7 +5,7 @@ import type { RunCommand } from '../reducer/commands.ts'
 import { reduce } from '../reducer/reduce.ts'
 import { initialState } from '../reducer/state.ts'
 import { digest, id, projected, start } from '../reducer/test-commands.ts'
-import { RunDriver } from './driver.ts'
+import { RunDriver, SubmissionRefusedError } from './driver.ts'
 import type { Performed, RunEffects } from './driver.ts'
 
 const steer = (n: number): RunCommand => ({ tag: 'steer', command_id: id(100 + n), content_id: id(200 + n), digest })
@@ -48,6 +48,16 @@ describe('RunDriver (K9)', () => {
     await expect.poll(() => driver.state.steers.map((one) => one.command_id)).toEqual([id(101)])
     expect(driver.submit(cancel)).toBe(true)
     expect(await done).toBe('sealed')
+  })
+
+  it('ends with the fault of whoever cannot go on, and takes no command after it', async () => {
+    const { asked, effects } = outside()
+    const driver = new RunDriver({ state: initialState(null), effects, capacity: 2 })
+    driver.submit(start)
+    driver.submit(steer(1))
+    driver.breakOff(new SubmissionRefusedError('model_finished'))
+    await expect(driver.run()).rejects.toThrow('model_finished was refused')
+    expect(asked).toEqual([])
   })
 
   it('does what was asked, in order, one command after another, and nothing else', async () => {

@@ -31,6 +31,14 @@ export type Performed = 'done' | 'refused' | 'fenced'
 
 export type DriverOutcome = 'sealed' | 'suspended' | 'fenced'
 
+/** A submission that nobody waits for was refused: going on without it would be another run than the one that happened. */
+export class SubmissionRefusedError extends Error {
+  constructor(tag: RunCommand['tag']) {
+    super(`the driver’s queue is full: ${tag} was refused`)
+    this.name = 'SubmissionRefusedError'
+  }
+}
+
 /**
  * Runs the reducer's actions, decides nothing (K9). Its queue is bounded: `submit` answers false when it is full and the submission is
  * handed back; commands are taken strictly one after another.
@@ -42,6 +50,7 @@ export class RunDriver {
   #state: RunLoopState
   #wake: (() => void) | null = null
   #fenced = false
+  #broken: Error | null = null
 
   constructor({ state, effects, capacity = 256 }: { state: RunLoopState; effects: RunEffects; capacity?: number }) {
     this.#state = state
@@ -66,9 +75,16 @@ export class RunDriver {
     this.#wake?.()
   }
 
+  /** Something around the run is out of order: it stops before its next command, and `run` rejects with this. */
+  breakOff(error: Error): void {
+    this.#broken ??= error
+    this.#wake?.()
+  }
+
   async run(): Promise<DriverOutcome> {
     for (;;) {
       const command = await this.#next()
+      if (this.#broken) throw this.#broken
       if (command === null) return this.#stopFenced()
       const before = this.#state
       const { state, actions } = reduce(before, command)
@@ -101,7 +117,7 @@ export class RunDriver {
   }
 
   async #next(): Promise<RunCommand | null> {
-    while (!this.#fenced) {
+    while (!this.#fenced && !this.#broken) {
       const command = this.#queue.shift()
       if (command) return command
       await new Promise<void>((resolve) => (this.#wake = resolve))

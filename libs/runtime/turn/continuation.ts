@@ -29,7 +29,8 @@ export function continuationMessages(run: Pick<RunRow, 'candidate_id'>, continua
       const before = messages.at(-1)
       if (before?.kind === 'said') messages.pop()
       messages.push(calledMessage(insert, { own, trust: continuation.trust, said: before?.kind === 'said' ? before.text : null }))
-    } else messages.push(insert.kind === 'steer' ? steerMessage(insert) : observedMessage(insert))
+    } else if (insert.kind === 'tool_result_ref') messages.push(observedMessage(insert))
+    else if (insert.text !== '') messages.push(steerMessage(insert))
   }
   return messages
 }
@@ -53,7 +54,7 @@ function calledMessage(
     kind: 'acted',
     text: JSON.stringify({ role: 'assistant', content: said, tool_calls: [call] }),
     contentRef: null,
-    derivedFrom: contentId === null ? own : [...own, contentId],
+    derivedFrom: contentId === null || action?.body === null ? own : [...own, contentId],
     trust: meetTrust([trust, insert.trust]),
   }
 }
@@ -61,14 +62,14 @@ function calledMessage(
 /** The tool that tells a message's own words; what it tells is what somebody went back for (case K8). */
 const RECALL_TOOL = 'recall_original'
 
-/** A refusal is told like a result: what was refused, and why, in one word of ours. */
+/** A refusal is told like a result: what was refused, and why, in one word of ours; and so is what was erased. */
 function observedMessage({ action, content_id: contentId, trust }: FoldInsert): ContinuationMessage {
   const told = action?.body ?? JSON.stringify({ status: action?.status ?? 'unknown', reason: action?.reason ?? 'erased' })
   return {
     kind: 'observed',
     text: JSON.stringify({ role: 'tool', tool_call_id: action?.action_id ?? '', content: told }),
     contentRef: null,
-    derivedFrom: contentId === null ? [] : [contentId],
+    derivedFrom: contentId === null || action?.body === null ? [] : [contentId],
     trust,
     ...(action?.tool === RECALL_TOOL ? { recalled: true as const } : {}),
   }

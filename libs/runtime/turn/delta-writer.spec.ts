@@ -55,14 +55,41 @@ describe('DeltaWriter', () => {
     const { deltas, flushed, texts } = writer()
     const text = `x${'🌊'.repeat(200_000)}`
     deltas.push('text', text)
+    expect(flushed).toHaveLength(1)
+    deltas.flushNow()
     expect(texts().flat().join('')).toBe(text)
     expect(flushed.length).toBeGreaterThan(1)
     for (const segments of flushed) {
-      expect(segments.length).toBeLessThanOrEqual(8)
+      expect(segments.reduce((sum, { body }) => sum + body.length, 0)).toBeLessThanOrEqual(8 * 32 * 1024)
       for (const { body } of segments) {
         expect(body.length).toBeLessThanOrEqual(32 * 1024)
         expect(body.isWellFormed()).toBe(true)
       }
     }
+  })
+
+  it('has one delta under way at a time, and makes whoever brings too much wait until there is room (K9)', async () => {
+    const { deltas, flushed, endWindow, texts } = writer()
+    const words = Array.from({ length: 3_000 }, (_, index) => `${index} `)
+    words.forEach((word, index) => deltas.push(index % 2 === 0 ? 'text' : 'reasoning', word))
+    expect(flushed).toHaveLength(1)
+    let hasRoom = false
+    const room = deltas.room().then(() => (hasRoom = true))
+    for (let round = 2; round <= 8; round++) {
+      deltas.acknowledge()
+      endWindow()
+      expect(flushed).toHaveLength(round)
+      await Promise.resolve()
+    }
+    expect(hasRoom).toBe(false)
+    deltas.acknowledge()
+    endWindow()
+    deltas.acknowledge()
+    await room
+    for (let round = 0; round < 10; round++) {
+      endWindow()
+      deltas.acknowledge()
+    }
+    expect(texts().flat().join('')).toBe(words.join(''))
   })
 })

@@ -6,21 +6,27 @@ export type Segment = { kind: 'text' | 'reasoning'; body: string; salt: Uint8Arr
 
 /** Least time between two deltas of a run (decision 12). */
 const WINDOW_MS = 50
-/** UTF-16 units of a segment and segments of a delta at most, so that a statement stays small whatever comes in a window (decision 7). */
+/** UTF-16 units of a segment, and units and segments of a delta at most, so that a statement stays small whatever comes in a window (decision 7). */
 const SEGMENT_UNITS = 32 * 1024
-const DELTA_SEGMENTS = 8
+const DELTA_UNITS = 8 * SEGMENT_UNITS
+const DELTA_SEGMENTS = 256
+/** What may wait to be written; whoever brings more waits for room (K9). */
+const WAITING_UNITS = 4 * DELTA_UNITS
+const WAITING_SEGMENTS = 4 * DELTA_SEGMENTS
 
 /**
  * Coalesces what the model says into deltas: the first one leaves at once, the next ones when the window is over and the last one is
- * durable, so that a slow database widens the window instead of filling a queue.
+ * durable, so that a slow database widens the window instead of filling a queue. What comes faster than it can be written is waited for.
  */
 export class DeltaWriter {
   readonly #ids: Ids
   readonly #scheduler: Scheduler
   readonly #flush: (segments: Segment[]) => void
-  #pending: { kind: 'text' | 'reasoning'; body: string }[] = []
+  #pending: Piece[] = []
+  #pendingUnits = 0
   #windowOpen = false
-  #inFlight = false
+  #inFlight = 0
+  #onRoom: (() => void)[] = []
 
   constructor({ ids, scheduler, flush }: { ids: Ids; scheduler: Scheduler; flush: (segments: Segment[]) => void }) {
     this.#ids = ids
@@ -28,52 +34,68 @@ export class DeltaWriter {
     this.#flush = flush
   }
 
-  push(kind: 'text' | 'reasoning', text: string): void {
+  push(kind: Piece['kind'], text: string): void {
     if (text === '') return
     const last = this.#pending.at(-1)
-    if (last?.kind === kind) last.body += text
+    if (last?.kind === kind && last.body.length < SEGMENT_UNITS) last.body += text
     else this.#pending.push({ kind, body: text })
+    this.#pendingUnits += text.length
     this.#offer()
   }
 
-  /** The last delta is durable. */
+  /** Resolves when no more is waiting to be written than may be. */
+  async room(): Promise<void> {
+    while (this.#pending.length > WAITING_SEGMENTS || this.#pendingUnits > WAITING_UNITS) {
+      await new Promise<void>((resolve) => this.#onRoom.push(resolve))
+    }
+  }
+
+  /** A delta is durable. */
   acknowledge(): void {
-    this.#inFlight = false
+    this.#inFlight = Math.max(0, this.#inFlight - 1)
     this.#offer()
+    for (const resolve of this.#onRoom.splice(0)) resolve()
   }
 
   /** Hands over what is pending now, whatever the window says: before a turn ends or is cut off. */
   flushNow(): void {
-    if (this.#pending.length === 0) return
-    const segments = this.#pending.flatMap(pieces).map((piece) => {
-      const salt = this.#ids.bytes(32)
-      return { ...piece, salt, digest: saltedDigest(salt, piece.body) }
-    })
-    this.#pending = []
-    this.#inFlight = true
-    for (let at = 0; at < segments.length; at += DELTA_SEGMENTS) this.#flush(segments.slice(at, at + DELTA_SEGMENTS))
+    while (this.#pending.length > 0) this.#handOver()
   }
 
   #offer(): void {
-    if (this.#pending.length === 0 || this.#inFlight || this.#windowOpen) return
+    if (this.#pending.length === 0 || this.#inFlight > 0 || this.#windowOpen) return
     this.#windowOpen = true
     this.#scheduler.after(WINDOW_MS, () => {
       this.#windowOpen = false
       this.#offer()
     })
-    this.flushNow()
+    this.#handOver()
+  }
+
+  /** One delta, from what has waited longest. */
+  #handOver(): void {
+    const segments: Segment[] = []
+    let units = 0
+    for (let next = this.#pending[0]; next && segments.length < DELTA_SEGMENTS; next = this.#pending[0]) {
+      const body = beginning(next.body, SEGMENT_UNITS)
+      if (segments.length > 0 && units + body.length > DELTA_UNITS) break
+      if (body.length === next.body.length) this.#pending.shift()
+      else next.body = next.body.slice(body.length)
+      const salt = this.#ids.bytes(32)
+      segments.push({ kind: next.kind, body, salt, digest: saltedDigest(salt, body) })
+      units += body.length
+    }
+    this.#pendingUnits -= units
+    this.#inFlight += 1
+    this.#flush(segments)
   }
 }
 
-/** A text in pieces of bounded length, cut between characters. */
-function pieces({ kind, body }: { kind: 'text' | 'reasoning'; body: string }): { kind: 'text' | 'reasoning'; body: string }[] {
-  const cut: { kind: 'text' | 'reasoning'; body: string }[] = []
-  for (let from = 0; from < body.length;) {
-    let to = Math.min(body.length, from + SEGMENT_UNITS)
-    const isHighSurrogate = (body.charCodeAt(to - 1) & 0xfc00) === 0xd800
-    if (to < body.length && isHighSurrogate) to -= 1
-    cut.push({ kind, body: body.slice(from, to) })
-    from = to
-  }
-  return cut
+type Piece = { kind: 'text' | 'reasoning'; body: string }
+
+/** As much of a text as may be, cut between characters. */
+function beginning(text: string, units: number): string {
+  if (text.length <= units) return text
+  const isHighSurrogate = (text.charCodeAt(units - 1) & 0xfc00) === 0xd800
+  return text.slice(0, isHighSurrogate ? units - 1 : units)
 }

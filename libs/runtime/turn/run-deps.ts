@@ -35,7 +35,7 @@ export type RunHostDeps = {
   scheduler: Scheduler
   /** Milliseconds before try number `tries` + 1, or null when it is not worth it. */
   retryDelay(failure: { retryable: boolean; retryAfterMs?: number; tries: number }): number | null
-  /** Told when this process is done with a run, for now or for good: what tools keep open for it may go. */
+  /** Told when a run that was driven here has ended or is another process's: what tools keep open for it may go. */
   leaveRun(runId: string): void
   report(error: unknown, runId: string): void
 }

@@ -1,5 +1,5 @@
 import type { Cause } from '#contracts'
-import { RunDriver } from '#kernel/driver/driver'
+import { RunDriver, SubmissionRefusedError } from '#kernel/driver/driver'
 import type { DriverOutcome, Performed, RunEffects } from '#kernel/driver/driver'
 import type { SegmentRow } from '#kernel/ports/event-log'
 import type { RunRow } from '#kernel/ports/run-store'
@@ -94,7 +94,7 @@ export class RunHost implements RunEffects {
     })
     this.#driver = new RunDriver({ state: resumption?.checkpoint.state ?? initialState(run.candidate_id), effects: this })
     this.#deltas = new DeltaWriter({ ids: deps.ids, scheduler: deps.scheduler, flush: (segments) => this.#handOver(segments) })
-    const submit = (command: RunCommand): void => void this.#driver.submit(command)
+    const submit = (command: RunCommand): void => this.#submit(command)
     const hold: RunActingDeps['hold'] = (contents) => this.#recorder.hold(contents)
     this.#acting = new RunActing({ runId: run.id, actions, soFar: this.#soFar, state: () => this.#driver.state, submit, hold })
     this.#inbox = new RunInbox({
@@ -123,6 +123,7 @@ export class RunHost implements RunEffects {
     // Not waited for: commands are looked for with each heartbeat and at each turn's end too (case Q5).
     const subscription = fanout.subscribe(commandChannel(this.run.id), () => this.#background(this.pollCommands()))
     subscription.catch((error: unknown) => report(error, this.run.id))
+    let outcome: DriverOutcome | null = null
     try {
       const pin = this.#pin ?? (await projector.pin(this.run))
       this.#pin = pin
@@ -137,9 +138,10 @@ export class RunHost implements RunEffects {
           settled_tokens: 0,
         }),
       )
-      this.#driver.submit(this.#firstCommand(pin))
+      this.#submit(this.#firstCommand(pin))
       this.#background(this.pollCommands())
-      return await this.#driver.run()
+      outcome = await this.#driver.run()
+      return outcome
     } catch (error) {
       report(error, this.run.id)
       return await this.#endBroken()
@@ -148,7 +150,7 @@ export class RunHost implements RunEffects {
       this.#cancelDrain()
       this.abortModel()
       this.abortEffect()
-      this.#deps.leaveRun(this.run.id)
+      if (outcome !== 'suspended') this.#deps.leaveRun(this.run.id)
       void subscription.then(
         (unsubscribe) => unsubscribe(),
         () => undefined, // told above
@@ -192,7 +194,7 @@ export class RunHost implements RunEffects {
 
   /** The kill switch is set: nothing more is written but the end. */
   kill(): void {
-    this.#driver.submit({ tag: 'fail', code: 'killed' })
+    this.#submit({ tag: 'fail', code: 'killed' })
   }
 
   /** Takes in what was accepted for this run and not seen yet (decision 16). */
@@ -204,13 +206,18 @@ export class RunHost implements RunEffects {
   #cutOff(command: Extract<RunCommand, { settled_tokens: number }>): void {
     this.#deltas.flushNow()
     // Nobody knows what a request that is cut off will be charged: its whole reservation is (decision 39).
-    this.#driver.submit({ ...command, settled_tokens: this.#driver.state.effect?.reserved_tokens ?? 0 })
+    this.#submit({ ...command, settled_tokens: this.#driver.state.effect?.reserved_tokens ?? 0 })
+  }
+
+  /** Nothing that was submitted is lost in silence: what the driver cannot take breaks the run, with what its record shows (K9). */
+  #submit(command: RunCommand): void {
+    if (!this.#driver.submit(command)) this.#driver.breakOff(new SubmissionRefusedError(command.tag))
   }
 
   #background(work: Promise<void>): void {
     work.catch((error: unknown) => {
       this.#deps.report(error, this.run.id)
-      this.#driver.submit({ tag: 'fail', code: 'harness_error' })
+      this.#submit({ tag: 'fail', code: 'harness_error' })
     })
   }
 
@@ -218,7 +225,7 @@ export class RunHost implements RunEffects {
 
   #handOver(segments: Segment[]): void {
     this.#handedOver.push(...segments)
-    this.#driver.submit({
+    this.#submit({
       tag: 'segments',
       content_id: this.run.candidate_id ?? this.run.id,
       segments: segments.map((segment) => ({ kind: segment.kind, digest: Buffer.from(segment.digest).toString('hex') })),
@@ -276,7 +283,7 @@ export class RunHost implements RunEffects {
 
   waitRetry(milliseconds: number): void {
     this.#deps.scheduler.after(milliseconds, () =>
-      this.#driver.submit({ tag: 'retry_due', effect_id: this.#deps.ids.next(), model: this.#model.model }),
+      this.#submit({ tag: 'retry_due', effect_id: this.#deps.ids.next(), model: this.#model.model }),
     )
   }
 
@@ -325,7 +332,7 @@ export class RunHost implements RunEffects {
     const guards = await actions.guards(this.#pin?.bundle ?? null)
     const { command, salt } = await acceptAnswer({ run: this.run, soFar: this.#soFar, guards, ids })
     this.#answerSalt = salt
-    this.#driver.submit(command)
+    this.#submit(command)
   }
 
   async seal(action: Extract<RunAction, { type: 'seal' }>, command: RunCommand): Promise<Performed> {

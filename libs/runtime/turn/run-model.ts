@@ -13,7 +13,7 @@ import type { RunSoFar } from './run-so-far.ts'
 import { UsageOption } from './usage-option.ts'
 
 /** What the model's side of a run shares with the rest of it. */
-export type RunModelDeps = Pick<RunHostDeps, 'projector' | 'gateway' | 'quirks' | 'actions' | 'retryDelay' | 'report'> & {
+export type RunModelDeps = Pick<RunHostDeps, 'projector' | 'contents' | 'gateway' | 'quirks' | 'actions' | 'retryDelay' | 'report'> & {
   run: RunRow
   soFar: RunSoFar
   deltas: DeltaWriter
@@ -47,6 +47,7 @@ export class RunModel {
 
   async project(turn: number, pin: RunPin): Promise<void> {
     const { run, actions, projector, soFar, submit } = this.#deps
+    await this.#forgetErased()
     this.#shown = await shownTools(run, actions)
     const result = await projector.project({
       run,
@@ -63,6 +64,14 @@ export class RunModel {
       soFar.see(result.command.projection.trust)
     }
     submit(result.command)
+  }
+
+  /** What was erased since the run saw it is shown to no later turn. */
+  async #forgetErased(): Promise<void> {
+    const { contents, soFar } = this.#deps
+    const shown = soFar.shownContents
+    const found = await contents.get(shown)
+    soFar.forget(new Set(shown.filter((id) => found.get(id)?.erased !== false)))
   }
 
   async stream(): Promise<void> {
@@ -101,6 +110,8 @@ export class RunModel {
       case 'reasoning':
         if (usage.estimated) usage.completion_tokens += projector.countTokens(event.text)
         deltas.push(event.type, event.text)
+        // The provider is read no faster than its words become durable.
+        await deltas.room()
         return
       case 'usage':
         usage.prompt_tokens = event.promptTokens

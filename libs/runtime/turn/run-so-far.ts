@@ -50,6 +50,20 @@ export class RunSoFar {
     }
   }
 
+  /** Contents that stand between the words: interjections, arguments, observations. */
+  get shownContents(): string[] {
+    return this.inserts.flatMap((insert) => insert.content_id ?? [])
+  }
+
+  /** Texts that were erased meanwhile are forgotten here too: no later turn and no answer tells them (decision 13). */
+  forget(erased: ReadonlySet<string>): void {
+    for (const id of erased) this.#texts.delete(id)
+    this.inserts.forEach((insert, index) => {
+      if (insert.content_id === null || !erased.has(insert.content_id)) return
+      this.inserts[index] = insert.action === null ? { ...insert, text: '' } : { ...insert, action: { ...insert.action, body: null } }
+    })
+  }
+
   keepText(contentId: string, text: string): void {
     this.#texts.set(contentId, text)
   }
