@@ -150,6 +150,7 @@ export const identityAndTrust: readonly Clause[] = [
       [kernelRuns]: ['trusts what the owner types, and of an answer no more than its context'],
       [actions]: ['is refused under anything untrusted'],
       'libs/runtime/prompt/assemble.properties.spec.ts': ['never trusts what is sent more than its least trusted part'],
+      'test/story/much-text.spec.ts': ['is to be believed no more than what it was made of'],
     },
   },
   {
@@ -339,7 +340,14 @@ export const gateClauses: readonly Clause[] = [
       'test/ports/builtin-tools.spec.ts': ['tells nothing of a fiction in the real realm'],
     },
   },
-  { id: 'gate.rule.tombstoned', must: 'What was deleted is forbidden.', tests: { [gate]: ['forbids what was deleted since'] } },
+  {
+    id: 'gate.rule.tombstoned',
+    must: 'What was deleted is forbidden.',
+    tests: {
+      [gate]: ['forbids what was deleted since'],
+      'test/story/much-text.spec.ts': ['is in no later request of that run, and in no answer'],
+    },
+  },
   {
     id: 'gate.rule.instance-secret',
     must: 'A secret of the instance is forbidden in any request.',

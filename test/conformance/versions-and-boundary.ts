@@ -116,7 +116,11 @@ export const driverClauses: readonly Clause[] = [
   {
     id: 'K9.bounded',
     must: 'The driver’s queue is bounded, and hands back what does not fit.',
-    tests: { [driver]: ['hands back what does not fit'] },
+    tests: {
+      [driver]: ['hands back what does not fit', 'ends with the fault of whoever cannot go on'],
+      'libs/runtime/turn/delta-writer.spec.ts': ['makes whoever brings too much wait until there is room'],
+      'test/story/much-text.spec.ts': ['are all kept, thought and said in turns'],
+    },
   },
   {
     id: 'K9.runs-actions',
