@@ -39,7 +39,11 @@ export const treeInvariants: readonly Clause[] = [
   {
     id: 'M5',
     must: 'A character has one seated run.',
-    tests: { [tree]: ['M5: one seated run per character'], 'test/full/replicas.full.spec.ts': ['two asks for one character at once'] },
+    tests: {
+      [tree]: ['M5: one seated run per character'],
+      'test/invariants/direct-sql.spec.ts': ['M5: a run keeps its kind, its seat'],
+      'test/full/replicas.full.spec.ts': ['two asks for one character at once'],
+    },
   },
   {
     id: 'M6',
@@ -54,6 +58,7 @@ export const treeInvariants: readonly Clause[] = [
     must: 'A partial never passes for complete.',
     tests: {
       [tree]: ['M7: a partial never passes for complete'],
+      'test/invariants/direct-sql.spec.ts': ['M7: a partial stays one'],
       'test/light/run-death.spec.ts': ['killed in mid-stream'],
       'test/story/streams.spec.ts': ['T8: an error object after 30 words'],
       'test/story/runs.spec.ts': ['of time: a provider that takes too long is left'],

@@ -268,8 +268,8 @@ describe('what no run does', () => {
     const { database } = system.system
     const rows = await database.query<{ kind: string; seated: boolean }>('SELECT DISTINCT kind, seated FROM runs')
     for (const { kind, seated } of rows) expect(seated, kind).toBe(kind === 'answer' || kind === 'responsive')
-    await expect(database.execute('UPDATE runs SET seated = NOT seated')).rejects.toThrow(/check/)
-    await expect(database.execute(`UPDATE runs SET kind = 'maintenance' WHERE seated`)).rejects.toThrow(/check/)
+    await expect(database.execute('UPDATE runs SET seated = NOT seated')).rejects.toThrow(/is fixed/)
+    await expect(database.execute(`UPDATE runs SET kind = 'maintenance' WHERE seated`)).rejects.toThrow(/is fixed/)
   })
 
   it('canonizes nothing by itself', async () => {

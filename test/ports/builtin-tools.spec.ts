@@ -58,15 +58,8 @@ describe.each(portTiers)('built-in tools on the %s tier', (name) => {
     })
     return { person, talk, runId: await runOn(person, talk, talk.nodeIds[2]) }
   }
-  const runOn = async (person: Person, talk: Talk, questionId: string | undefined): Promise<string> => {
-    const runId = await world.run(person)
-    await tier.database.execute('UPDATE runs SET tree_id = $2::uuid, question_id = $3::uuid WHERE id = $1::uuid', [
-      runId,
-      talk.treeId,
-      questionId ?? null,
-    ])
-    return runId
-  }
+  const runOn = (person: Person, talk: Talk, questionId: string | undefined): Promise<string> =>
+    world.run(person, { treeId: talk.treeId, questionId: questionId ?? null })
 
   const callOf = ({ person, talk, runId }: Scene, tool: string, args: JsonObject, over: Partial<EffectCall> = {}): EffectCall => ({
     effectId: tier.ids.next(),

@@ -201,13 +201,12 @@ describe.each(portTiers)('extraction on the %s tier', (name) => {
   it('does not take back in what the character was shown and merely repeats', async () => {
     const person = await world.person()
     await world.remember(slice, person, ['The user likes long walks by the river'])
-    const runId = await world.run(person)
+    const talk = await world.talk(person, [{ role: 'user', text: 'What do you know of me?' }])
+    const [questionId = ''] = talk.nodeIds
+    const runId = await world.run(person, { treeId: talk.treeId, questionId })
     await slice.recalls.recall({ ...person, queries: [{ text: 'river walks', weight: 1 }], runId })
-    const talk = await world.talk(person, [
-      { role: 'user', text: 'What do you know of me?' },
-      { role: 'character', text: 'You like long walks by the river.', runId },
-    ])
-    slice.answer(() => proposed(talk.nodeIds[1] ?? '', { content: 'The user likes long walks by the river' }))
+    talk.nodeIds.push(await world.say(talk, { role: 'character', text: 'You like long walks by the river.', runId }, questionId))
+    slice.answer(() => proposed(runId, { content: 'The user likes long walks by the river' }))
     await slice.extraction.extract(await world.canonize(talk))
     expect((await world.events(person)).at(-2)).toMatchObject({ type: 'memory.dropped', payload: { reason: 'echo' } })
     expect(await world.count('memories', 'owner_id = $1::uuid AND mentions = 1', [person.owner_id])).toBe(1)

@@ -193,8 +193,18 @@ describe('going on is refused', () => {
     world.upstream.script(answer('Elsewhere.'))
     const other = await ask(system, (await newTree(system)).id, 'And you?')
     await follow(system, other.run_id)
+    const { database } = system.system
     await expect(
-      system.system.database.execute('UPDATE runs SET continues_run_id = $1::uuid WHERE id = $2::uuid', [cut.run_id, other.run_id]),
+      database.execute('UPDATE runs SET continues_run_id = $1::uuid WHERE id = $2::uuid', [cut.run_id, other.run_id]),
+    ).rejects.toThrow(/is fixed/)
+    await expect(
+      database.execute(
+        `INSERT INTO runs (id, owner_id, kind, seated, character_id, tree_id, question_id, continues_run_id, state, protocol_version,
+                           reducer_version, trace_id, ended_at)
+         SELECT gen_random_uuid(), owner_id, kind, seated, character_id, tree_id, question_id, $1::uuid, 'failed', protocol_version,
+                reducer_version, trace_id, now() FROM runs WHERE id = $2::uuid`,
+        [cut.run_id, other.run_id],
+      ),
     ).rejects.toThrow(/runs_question_id_continues_run_id_fkey/)
   })
 })

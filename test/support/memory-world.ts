@@ -169,11 +169,11 @@ export class MemoryWorld {
     return talk
   }
 
-  /** One more node below another. */
+  /** One more node below another; what a run said stands below the run's question, under the run's id. */
   async say(talk: Talk, line: Line, parentId: string): Promise<string> {
     const { ids, clock } = this
     const { owner_id, character_id } = talk.person
-    const id = ids.next()
+    const id = line.runId ?? ids.next()
     await this.database.execute(
       `WITH tree AS (UPDATE trees SET node_seq = node_seq + 1 WHERE id = $2::uuid RETURNING node_seq)
        INSERT INTO nodes (id, tree_id, owner_id, parent_id, kind, role, seq, depth, sealed, partial, speaker_character_id, author, trust, content_id, run_id, at)
@@ -190,7 +190,7 @@ export class MemoryWorld {
         line.role === 'user' ? null : character_id,
         line.role === 'user' ? 'owner' : 'character',
         line.trust ?? (line.role === 'user' ? 'trusted' : 'workspace'),
-        await this.#content(owner_id, line.text),
+        await this.#content(owner_id, line.text, line.runId),
         line.runId ?? null,
         line.at ? new Date(line.at) : clock.now(),
       ],
@@ -217,13 +217,13 @@ export class MemoryWorld {
     await this.database.execute('UPDATE nodes SET deleted_at = now() WHERE id = $1::uuid', [nodeId])
   }
 
-  /** A finished run of the character, for recalls to belong to. */
-  async run(person: Person): Promise<string> {
+  /** A finished run of the character, for recalls to belong to: in no tree, or where `place` says, with its candidate under the same id. */
+  async run(person: Person, place: { treeId: string; questionId: string | null } | null = null): Promise<string> {
     const id = this.ids.next()
     await this.database.execute(
-      `INSERT INTO runs (id, owner_id, kind, seated, character_id, state, protocol_version, reducer_version, trace_id, ended_at)
-       VALUES ($1::uuid, $2::uuid, 'answer', true, $3::uuid, 'finished', 1, 1, $1::uuid, now())`,
-      [id, person.owner_id, person.character_id],
+      `INSERT INTO runs (id, owner_id, kind, seated, character_id, tree_id, question_id, candidate_id, state, protocol_version, reducer_version, trace_id, ended_at)
+       VALUES ($1::uuid, $2::uuid, 'answer', true, $3::uuid, $4::uuid, $5::uuid, $1::uuid, 'finished', 1, 1, $1::uuid, now())`,
+      [id, person.owner_id, person.character_id, place?.treeId ?? null, place?.questionId ?? null],
     )
     return id
   }
@@ -289,8 +289,7 @@ export class MemoryWorld {
     return row?.count ?? 0
   }
 
-  async #content(ownerId: string, text: string): Promise<string> {
-    const id = this.ids.next()
+  async #content(ownerId: string, text: string, id = this.ids.next()): Promise<string> {
     await this.database.execute(
       `INSERT INTO contents (id, owner_id, media_type, body, salt, digest, size) VALUES ($1::uuid, $2::uuid, 'text/plain', $3, sha256('salt'), sha256($4::bytea), 1)`,
       [id, ownerId, text, Buffer.from(text)],

@@ -8,6 +8,12 @@ export const restoreChecks: Readonly<Record<string, string>> = {
   'a canonization of what is no complete candidate': `
     SELECT c.id FROM canonizations c JOIN nodes n ON n.id = c.to_node_id
     WHERE n.partial OR NOT n.sealed OR n.kind <> 'candidate' OR (n.deleted_at IS NOT NULL AND c.withdrawn_at IS NULL)`,
+  'an answer that is not what its run left': `
+    SELECT n.id FROM nodes n LEFT JOIN runs r ON r.id = n.run_id
+    WHERE n.run_id IS NOT NULL AND NOT coalesce(n.id = r.candidate_id AND n.tree_id = r.tree_id AND n.parent_id = r.question_id
+      AND n.sealed = (r.ended_at IS NOT NULL) AND (NOT n.sealed OR (n.content_id = n.id AND n.partial = (r.state <> 'finished'))), false)`,
+  'a content of which pieces are missing': `
+    SELECT c.id FROM contents c WHERE c.chunks <> (SELECT count(*) FROM content_chunks p WHERE p.content_id = c.id)`,
   'a seat behind its runs': `
     SELECT s.character_id FROM seats s JOIN runs r USING (character_id)
     WHERE r.seated AND (r.fence > s.last_fence OR r.ticket > s.last_ticket)`,

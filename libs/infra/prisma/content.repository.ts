@@ -59,31 +59,35 @@ export class ContentRepository implements ContentStore {
     const digest = saltedDigest(salt, content.content)
     const bytes = typeof content.content === 'string' ? Buffer.from(content.content, 'utf8') : Buffer.from(content.content)
     const chunks = bytes.byteLength > CHUNK_BYTES ? Math.ceil(bytes.byteLength / CHUNK_BYTES) : 0
-    await this.#database.execute(
-      `INSERT INTO contents (id, owner_id, media_type, body, bytes, chunks, layout, salt, digest, size, derived_from)
-       VALUES ($1::uuid, $2::uuid, $3, $4, $5, $6, array_to_string($7::text[], '')::jsonb, $8, $9, $10, $11::uuid[])`,
-      [
-        id,
-        content.owner_id,
-        content.media_type,
-        chunks === 0 && typeof content.content === 'string' ? content.content : null,
-        chunks === 0 && typeof content.content !== 'string' ? bytes : null,
-        chunks,
-        content.layout ? pieces(JSON.stringify(content.layout)) : null,
-        salt,
-        digest,
-        bytes.byteLength,
-        content.derived_from ?? [],
-      ],
-    )
-    for (let ordinal = 0; ordinal < chunks; ordinal++) {
-      const piece = bytes.subarray(ordinal * CHUNK_BYTES, (ordinal + 1) * CHUNK_BYTES)
-      await this.#database.execute('INSERT INTO content_chunks (content_id, ordinal, bytes) VALUES ($1::uuid, $2, $3)', [
-        id,
-        ordinal,
-        piece,
-      ])
+    const insert = async (): Promise<void> => {
+      await this.#database.execute(
+        `INSERT INTO contents (id, owner_id, media_type, body, bytes, chunks, layout, salt, digest, size, derived_from)
+         VALUES ($1::uuid, $2::uuid, $3, $4, $5, $6, array_to_string($7::text[], '')::jsonb, $8, $9, $10, $11::uuid[])`,
+        [
+          id,
+          content.owner_id,
+          content.media_type,
+          chunks === 0 && typeof content.content === 'string' ? content.content : null,
+          chunks === 0 && typeof content.content !== 'string' ? bytes : null,
+          chunks,
+          content.layout ? pieces(JSON.stringify(content.layout)) : null,
+          salt,
+          digest,
+          bytes.byteLength,
+          content.derived_from ?? [],
+        ],
+      )
+      for (let ordinal = 0; ordinal < chunks; ordinal++) {
+        const piece = bytes.subarray(ordinal * CHUNK_BYTES, (ordinal + 1) * CHUNK_BYTES)
+        await this.#database.execute('INSERT INTO content_chunks (content_id, ordinal, bytes) VALUES ($1::uuid, $2, $3)', [
+          id,
+          ordinal,
+          piece,
+        ])
+      }
     }
+    // A content whose pieces are not all there is none.
+    await (chunks === 0 ? insert() : this.#database.run(insert))
     return { id, digest }
   }
 
@@ -208,8 +212,7 @@ export class ContentRepository implements ContentStore {
   }
 
   async #eraseTexts(ids: readonly string[]): Promise<ErasedRow[]> {
-    await this.#database.execute('DELETE FROM content_chunks WHERE content_id = ANY ($1::uuid[])', [ids])
-    // Locked in their order, so that two erasures never wait for each other.
+    // Locked in their order, so that two erasures never wait for each other. The database takes their pieces away with them.
     return this.#database.query<ErasedRow>(
       `WITH standing AS (SELECT id FROM contents WHERE id = ANY ($1::uuid[]) AND erased_at IS NULL ORDER BY id FOR NO KEY UPDATE)
        UPDATE contents c SET body = NULL, bytes = NULL, chunks = 0, layout = NULL, salt = NULL, erased_at = now()

@@ -79,9 +79,10 @@ export class RunSealer {
         log.head(`run:${run.id}`),
       ])
       if (!isOurs) return null
-      await this.#sealAnswer(input)
+      const isBroken = stream?.quarantined === true
+      await this.#sealAnswer({ ...input, partial: action.partial || isBroken })
       if (action.reason === 'forbidden') await sprouts.noteForbidden(run)
-      if (stream?.quarantined) {
+      if (isBroken) {
         // A broken chain takes nothing more (decision 18), but the seat must not wait for whoever looks at it.
         await endRun(runs, run, { state: 'failed', reason: 'chain_broken' })
         return []
@@ -119,10 +120,12 @@ export class RunSealer {
 
   /** The answer as one content under its candidate; a run that said nothing leaves its tree as it found it (spec/2). */
   async #sealAnswer(
-    input: Pick<Parameters<RunSealer['seal']>[0], 'run' | 'action' | 'segments' | 'inserts' | 'trust' | 'answerSalt'>,
+    input: Pick<Parameters<RunSealer['seal']>[0], 'run' | 'action' | 'segments' | 'inserts' | 'trust' | 'answerSalt'> & {
+      partial: boolean
+    },
   ): Promise<void> {
     const { contents, sprouts, runs } = this.#deps
-    const { run, segments, inserts, trust, answerSalt } = input
+    const { run, segments, inserts, partial, trust, answerSalt } = input
     if (!input.action.said || run.candidate_id === null) {
       // What it began with was another run's words.
       await runs.deleteSegments(run.id)
@@ -138,10 +141,7 @@ export class RunSealer {
       derived_from: [...new Set([...folded.derivedFrom, ...(await this.#workedOn(run))])],
       ...(answerSalt ? { salt: answerSalt } : {}),
     })
-    await Promise.all([
-      sprouts.seal({ run, contentId: run.candidate_id, partial: input.action.partial, trust }),
-      runs.deleteSegments(run.id),
-    ])
+    await Promise.all([sprouts.seal({ run, contentId: run.candidate_id, partial, trust }), runs.deleteSegments(run.id)])
   }
 
   /**
