@@ -117,7 +117,15 @@ export const createHttpTransport = (options: HttpTransportOptions): HttpTranspor
         if (request.reusedSocket || socket.readyState === 'open') onConnected()
         else socket.once(secure ? 'secureConnect' : 'connect', onConnected)
       })
-      request.on('close', () => clearTimeout(connecting))
+      request.on('upgrade', (_message, socket) => {
+        socket.destroy()
+        reject(new TransportError(Object.assign(new Error('Another protocol was answered with'), { code: 'HTTP_101' }), true))
+      })
+      request.on('close', () => {
+        clearTimeout(connecting)
+        // Without effect where the answer or an error came: no ending of a connection may leave its request open.
+        reject(new TransportError(Object.assign(new Error('The connection closed'), { code: 'ECONNRESET' }), connected))
+      })
       request.on('error', (error) => reject(init.signal?.aborted ? init.signal.reason : new TransportError(error, connected)))
       request.end(init.bytes)
     })

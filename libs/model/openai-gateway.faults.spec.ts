@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import type { ModelStreamEvent } from '#kernel/ports/model-gateway'
 import { CUT, DONE, type FakeStep, finishChunk, HOLD, sse, startFakeUpstream, textChunk } from '#test/support/fake-upstream'
 import { API_KEY, collect, ofType, requestOf, textOf, useGateway } from '#test/support/gateway-calls'
+import { createOpenAiEmbeddingEndpoint } from './openai-embedder.ts'
 import type { OpenAiGatewayOptions } from './openai-gateway.ts'
 
 const { upstream, open, run } = useGateway()
@@ -244,4 +245,21 @@ it('a connection that is accepted and never answered for is bounded before it st
   expect(await collect(gateway.stream(requestOf()))).toMatchObject([{ type: 'failed', code: 'connect_failed', retryable: true }])
   for (const socket of sockets) socket.destroy()
   await new Promise<void>((resolve) => silent.close(() => resolve()))
+})
+
+it('an endpoint that answers with another protocol ends the request, and nobody knows how', async () => {
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined)
+    socket.once('data', () => socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n'))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  const baseUrl = `http://127.0.0.1:${port}/v1`
+  expect(await collect(open({ endpoint: { baseUrl } }).stream(requestOf()))).toMatchObject([
+    { type: 'interrupted', code: 'connection_lost' },
+  ])
+  const embedder = createOpenAiEmbeddingEndpoint({ endpoint: { baseUrl }, model: 'e' })
+  expect(await embedder.request(['x'], {})).toMatchObject({ type: 'unknown', code: 'connection_lost' })
+  embedder.close()
+  await new Promise<void>((resolve) => server.close(() => resolve()))
 })

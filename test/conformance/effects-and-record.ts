@@ -89,6 +89,7 @@ export const effectClauses: readonly Clause[] = [
       'libs/infra/executors/http/http-target.spec.ts': [
         'failed where nothing could be sent',
         'unknown where a lasting call was sent and no answer came',
+        'unknown where a lasting call was answered with another protocol',
       ],
     },
   },

@@ -25,7 +25,7 @@ const EXPIRE_EVERY_MS = 30_000
 
 /** What acting runs need: the tools, what is granted, the ledger and the broker before it. */
 export function composeActionDeps(
-  { database, logger }: Foundation,
+  { database, scheduler, logger }: Foundation,
   { catalogue, holder, guards }: { catalogue: ToolCatalogue; holder: string; guards: ActionDeps['guards'] },
 ): ActionDeps {
   const ledger = new EffectRepository(database)
@@ -37,6 +37,7 @@ export function composeActionDeps(
     ledger,
     broker: new EffectBroker({
       ledger,
+      scheduler,
       holder,
       report: (error, effectId) => logger.error({ err: error, effect: effectId }, 'an executor met an error of ours'),
     }),

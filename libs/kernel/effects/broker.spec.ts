@@ -39,10 +39,19 @@ const call: EffectCall = {
   signal: new AbortController().signal,
 }
 
+/** An answer that never comes. */
+const never = Symbol('never')
+type Never = typeof never
+
+type Timer = { milliseconds: number; callback(): void }
+
 type Scene = {
   /** What the target knows of the key; an error where it cannot say. */
-  known?: LookUp | null | Error
-  outcome?: EffectOutcome | Error
+  known?: LookUp | null | Error | Never
+  outcome?: EffectOutcome | Error | Never
+  consequence?: ToolContract['consequence']
+  /** What happens while everybody waits. */
+  meanwhile?: (timers: Timer[]) => void
   enforces?: Constraint[]
   /** The ledger's row. */
   state?: EffectState
@@ -62,12 +71,20 @@ async function dispatch({
   stillMine = true,
   allowed = true,
   signal = call.signal,
+  consequence = 'lasting',
+  meanwhile,
 }: Scene) {
   const steps: string[] = []
+  const timers: Timer[] = []
+  const signals: AbortSignal[] = []
   const reported: unknown[] = []
   const effect = { id: 'effect', state, constraints: ['exact_arguments'], code: null, cost_micros: 1 } as unknown as EffectRow
-  const done = async <T>(step: string, answer: T | Error): Promise<T> => {
+  const done = async <T>(step: string, answer: T | Error | Never): Promise<T> => {
     steps.push(step)
+    if (answer === never) {
+      setImmediate(() => meanwhile?.(timers))
+      return new Promise<T>(() => undefined)
+    }
     if (answer instanceof Error) throw answer
     return answer
   }
@@ -80,17 +97,25 @@ async function dispatch({
   const target: EffectTarget = {
     enforces: () => new Set(enforces),
     lookUp: () => done('look up', known),
-    execute: () => done('send', outcome),
+    execute: ({ signal: given }) => {
+      signals.push(given)
+      return done('send', outcome)
+    },
   }
-  const broker = new EffectBroker({ ledger, holder: 'me', report: (error) => reported.push(error) })
+  const after = (milliseconds: number, callback: () => void) => {
+    const timer = { milliseconds, callback }
+    timers.push(timer)
+    return () => void timers.splice(timers.indexOf(timer), 1)
+  }
+  const broker = new EffectBroker({ ledger, scheduler: { after }, holder: 'me', report: (error) => reported.push(error) })
   const dispatched = await broker.dispatch({
     effect,
-    contract,
+    contract: { ...contract, consequence },
     target,
     call: { ...call, signal },
     stillAllowed: () => done('still allowed?', allowed),
   })
-  return { dispatched, steps, reported, broker, target }
+  return { dispatched, steps, reported, broker, target, timers, signals }
 }
 
 describe('EffectBroker (K3)', () => {
@@ -150,6 +175,48 @@ describe('EffectBroker (K3)', () => {
       expect(dispatched.type).toBe(type)
       expect(steps).not.toContain('send')
     }
+  })
+
+  const longest = (timers: Timer[]): void => timers.toSorted((left, right) => right.milliseconds - left.milliseconds)[0]?.callback()
+  const shortest = (timers: Timer[]): void => timers.toSorted((left, right) => left.milliseconds - right.milliseconds)[0]?.callback()
+
+  it.each([
+    ['lasting', { type: 'unknown', code: 'no_answer_in_time' }],
+    ['none', { type: 'failed', code: 'no_answer_in_time', observation: null }],
+  ] as const)('waits no longer than its limit for a target that never answers: %s', async (consequence, outcome) => {
+    const { dispatched, steps, signals, timers } = await dispatch({ outcome: never, consequence, meanwhile: longest })
+    expect(dispatched).toEqual(outcome)
+    expect(steps.at(-1)).toBe('send')
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true])
+    expect(timers).toEqual([])
+  })
+
+  it('waits a moment only for a target that was told to stop and does not', async () => {
+    const stop = new AbortController()
+    const { dispatched, timers } = await dispatch({
+      outcome: never,
+      signal: stop.signal,
+      meanwhile: (waiting) => {
+        expect(waiting).toHaveLength(1)
+        stop.abort()
+        expect(waiting).toHaveLength(2)
+        shortest(waiting)
+      },
+    })
+    expect(dispatched).toEqual({ type: 'unknown', code: 'no_answer_in_time' })
+    expect(timers).toEqual([])
+  })
+
+  it('takes a look-up that never ends for one that is not to be had', async () => {
+    const { dispatched, steps, broker, target } = await dispatch({ known: never, meanwhile: longest })
+    expect(dispatched).toEqual({ type: 'pending', code: 'look_up_unavailable' })
+    expect(steps).toEqual(['claim', 'look up', 'release 7'])
+    expect(await broker.readBack({ target, call })).toBeNull()
+  })
+
+  it('leaves no timer behind an answer', async () => {
+    expect((await dispatch({ known: { type: 'absent' } })).timers).toEqual([])
+    expect((await dispatch({ outcome: new Error('broken') })).timers).toEqual([])
   })
 
   it('takes a fault of the sending side for an unknown outcome, and tells of it', async () => {

@@ -1,3 +1,4 @@
+import type { Scheduler } from '../ports/clock.ts'
 import type { EffectLedger, EffectRow } from '../ports/effect-ledger.ts'
 import type { EffectCall, EffectOutcome, EffectTarget, Observation, ToolContract } from '../ports/effect-target.ts'
 
@@ -13,8 +14,17 @@ export type Dispatched =
   | { type: 'denied'; code: string }
   | { type: 'pending'; code: 'claimed_elsewhere' | 'look_up_unavailable' }
 
+/**
+ * How long a target may take to answer, to say what it knows of a key, and to let go once it was told to stop, in ms. Each has limits of its
+ * own below these (the longest: a script that waits behind others for a thread); these are for one that does not keep them.
+ */
+export const ANSWER_LIMIT_MS = 180_000
+export const LOOK_UP_LIMIT_MS = 30_000
+export const LETTING_GO_MS = 10_000
+
 export type BrokerDeps = {
   ledger: EffectLedger
+  scheduler: Scheduler
   /** Names this process in claims. */
   holder: string
   report(error: unknown, effectId: string): void
@@ -22,6 +32,8 @@ export type BrokerDeps = {
 
 /** Asked after the look-up and immediately before dispatch; a slug says why not (`003…` §3). */
 export type StillAllowed = () => Promise<true | string>
+
+const overtime = Symbol('overtime')
 
 /**
  * The only way out for actions (K3, `003…` §3): intent first, claim, look up, ask once more, send once, and never send again what may have
@@ -63,12 +75,18 @@ export class EffectBroker {
     const allowed = call.signal.aborted ? 'cancelled' : await stillAllowed()
     if (allowed !== true) return { type: 'denied', code: allowed }
     if (!(await ledger.markExecuting(effect.id, claim.fence))) return this.#asRecorded(effect.id)
-    return this.#execute(target, call)
+    return this.#execute(target, contract, call)
   }
 
-  async #execute(target: EffectTarget, call: EffectCall): Promise<EffectOutcome> {
+  async #execute(target: EffectTarget, contract: ToolContract, call: EffectCall): Promise<EffectOutcome> {
+    const late = new AbortController()
+    const signal = AbortSignal.any([call.signal, late.signal])
     try {
-      return await target.execute(call)
+      const outcome = await this.#inTime(target.execute({ ...call, signal }), ANSWER_LIMIT_MS, call.signal)
+      if (outcome !== overtime) return outcome
+      late.abort()
+      const code = 'no_answer_in_time'
+      return contract.consequence === 'none' ? { type: 'failed', code, observation: null } : { type: 'unknown', code }
     } catch (error) {
       this.#deps.report(error, call.effectId)
       return { type: 'unknown', code: 'executor_failed' }
@@ -77,10 +95,26 @@ export class EffectBroker {
 
   async #lookUp(target: EffectTarget, call: EffectCall) {
     try {
-      return await target.lookUp(call)
+      const known = await this.#inTime(target.lookUp(call), LOOK_UP_LIMIT_MS)
+      return known === overtime ? { type: 'unavailable' as const } : known
     } catch (error) {
       this.#deps.report(error, call.effectId)
       return { type: 'unavailable' as const }
+    }
+  }
+
+  /** What a target answers, unless it takes longer, or goes on for long after the signal told it to stop: nobody waits for ever. */
+  async #inTime<Answer>(answer: Promise<Answer>, limitMs: number, signal?: AbortSignal): Promise<Answer | typeof overtime> {
+    const { scheduler } = this.#deps
+    const over = Promise.withResolvers<typeof overtime>()
+    const cancels = [scheduler.after(limitMs, () => over.resolve(overtime))]
+    const onAbort = (): void => void cancels.push(scheduler.after(LETTING_GO_MS, () => over.resolve(overtime)))
+    signal?.addEventListener('abort', onAbort, { once: true })
+    try {
+      return await Promise.race([answer, over.promise])
+    } finally {
+      signal?.removeEventListener('abort', onAbort)
+      for (const cancel of cancels) cancel()
     }
   }
 
@@ -112,8 +146,8 @@ export class EffectBroker {
    */
   async readBack(input: { target: EffectTarget; call: Omit<EffectCall, 'signal'> }): Promise<{ observation: Observation | null } | null> {
     try {
-      const known = await input.target.lookUp(input.call)
-      if (known?.type !== 'committed') return null
+      const known = await this.#inTime(input.target.lookUp(input.call), LOOK_UP_LIMIT_MS)
+      if (known === overtime || known?.type !== 'committed') return null
       if (known.argumentsHash !== null && known.argumentsHash !== input.call.argumentsHash) return null
       return { observation: known.observation }
     } catch (error) {

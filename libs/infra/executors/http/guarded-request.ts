@@ -98,6 +98,13 @@ function dispatch(request: GuardedRequest, pinned: PinnedAddress): Promise<Incom
       },
       resolve,
     )
+    // Nobody here asked for another protocol: it is an answer like any other status that nobody understands.
+    sent.on('upgrade', (_message, socket) => {
+      socket.destroy()
+      reject(new RequestLostError('http_101'))
+    })
+    // A connection that ends in a way that is told by nothing else still ends the request.
+    sent.on('close', () => reject(connected ? new RequestLostError('connection_lost') : new RequestNotSentError('connect_failed')))
     // From here on the other side may have read something.
     sent.on('socket', (socket) => socket.once(secure ? 'secureConnect' : 'connect', () => (connected = true)))
     sent.on('error', (error: NodeJS.ErrnoException) => {

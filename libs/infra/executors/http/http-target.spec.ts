@@ -310,6 +310,20 @@ describe('how a call ends', () => {
     expect(code(await postTool().run({ room: 'a', text: 'x' }, { signal: abort.signal }))).toBe('unknown aborted')
   })
 
+  it('unknown where a lasting call was answered with another protocol, and the connection is let go of', async () => {
+    let closed: Promise<unknown> = Promise.resolve()
+    for (const upgrade of ['Upgrade: x\r\nConnection: Upgrade\r\n', '']) {
+      answer = (request) => {
+        closed = new Promise((resolve) => request.socket.on('close', resolve))
+        request.socket.write(`HTTP/1.1 101 Switching Protocols\r\n${upgrade}\r\n`)
+      }
+      expect(await postTool({}, { timeLimitMs: 1_000 }).run({ room: 'a', text: 'x' })).toMatchObject({ type: 'unknown' })
+      await closed
+      expect(await cityTool({ timeLimitMs: 1_000 }).run({ city: 'x' })).toMatchObject({ type: 'failed' })
+      await closed
+    }
+  })
+
   it('an answer that breaks off: a lasting call is done, cut; a reading failed', async () => {
     answer = (request, response) => {
       response.writeHead(200, { 'content-type': 'text/plain', 'content-length': '100' })
