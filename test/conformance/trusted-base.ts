@@ -8,6 +8,7 @@ const driver = 'libs/kernel/driver/driver.spec.ts'
 const actions = 'test/story/actions.spec.ts'
 const runs = 'test/story/runs.spec.ts'
 const tools = 'test/story/tools.spec.ts'
+const unshown = 'test/story/unshown-tools.spec.ts'
 const tree = 'test/invariants/tree.spec.ts'
 const kernelRecord = 'test/invariants/kernel-record.spec.ts'
 const kernelRuns = 'test/invariants/kernel-runs.spec.ts'
@@ -214,6 +215,23 @@ export const admissionClauses: readonly Clause[] = [
     id: 'K2.grants-intersect',
     must: 'Grants are sets; what is allowed is their intersection.',
     tests: { [admission]: ['a grant is an intersection'] },
+  },
+  {
+    id: 'K2.given-by-name',
+    must: 'A character has no tool but those that its owner gave it by name, and a call goes to one that its very request showed or to none.',
+    tests: {
+      [admission]: ['somebody gave it by name'],
+      [unshown]: ['is refused as unknown, and told so, when it is called by its own name', 'is none although another one was given'],
+    },
+  },
+  {
+    id: 'K2.jobs-do-not-act',
+    must: 'A job’s run acts in nothing, and waits for nobody.',
+    tests: {
+      [admission]: ['a job’s run does nothing of class'],
+      [acting]: ['does nothing that the model of a job proposes'],
+      [unshown]: ['is shown no tools, and does nothing with those that it calls', 'leaves no run that waits'],
+    },
   },
   {
     id: 'K2.pure',

@@ -44,6 +44,7 @@ describe.each(portTiers)('the effect ledger on the %s tier', (name) => {
     run_id: runId,
     action_id: tier.ids.next(),
     tool: 'mail.send',
+    tool_version: 'c'.repeat(64),
     capability: 'irreversible_external',
     consequence: 'lasting',
     constraints: ['exact_arguments'],
@@ -64,6 +65,7 @@ describe.each(portTiers)('the effect ledger on the %s tier', (name) => {
       { arguments_hash: 'b'.repeat(64) },
       { action_id: tier.ids.next() },
       { tool: 'mail.draft' },
+      { tool_version: 'd'.repeat(64) },
       { capability: 'read_only' },
     ]
     for (const other of others) await expect(tier.effects.bind({ ...effect, ...other })).rejects.toThrow(EffectConflictError)

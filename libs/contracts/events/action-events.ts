@@ -36,6 +36,8 @@ export const actionEvents = {
       effect_id: Id,
       action_id: Id,
       tool: Slug,
+      /** The only version of the tool that it is sent to. */
+      tool_version: Digest.optional(),
       capability: CapabilityClass,
       consequence: Consequence,
       constraints: z.array(Constraint),

@@ -116,8 +116,8 @@ export const runEvents = {
       prompt_tokens: count,
       completion_tokens: count,
       estimated: z.boolean(),
-      /** Actions that came with it, under ids of ours; absent for none. */
-      calls: z.array(z.object({ action_id: Id, tool: Slug, content_id: Id })).optional(),
+      /** Actions that came with it, under ids of ours; absent for none. `tool_version`: as it was shown; absent: no such tool was. */
+      calls: z.array(z.object({ action_id: Id, tool: Slug, tool_version: Digest.optional(), content_id: Id })).optional(),
     }),
   },
   'llm.failed': {

@@ -34,14 +34,15 @@ export class ActionJudge {
       if (approval?.state === 'pending' && approval.expires_at > clock.now()) return this.#unlessCancelled(placed)
     }
     const acts = actsOf(this.#deps, placed)
-    const assessed = await acts.assess(callOf(action), action.trust)
+    const call = callOf(action, (await actions.catalogue.find(action.owner_id, action.tool))?.contract.version ?? null)
+    const assessed = await acts.assess(call, action.trust)
     const admission = admit(assessed.facts)
     const decided = stricterDecision(
       decodeDecision(action.id, encodeDecision(action.id, admission)),
       decodeDecision(action.id, await this.#deps.policy.evaluate(action.id, assessed.facts)),
     )
-    const question = await acts.facts.question(
-      { ...callOf(action), capability: admission.capability },
+    const question = acts.facts.question(
+      { ...call, capability: admission.capability },
       {
         approvalId: assessed.approval_id,
         reason: decided.reason_code,
@@ -78,6 +79,7 @@ export class ActionJudge {
       if (!reservation) return this.#settler.close(task, now, 'unaffordable', price === null ? 'price_unknown' : 'budget_exhausted')
       await this.#bind(task, now, {
         effectId: assessed.effect_id,
+        toolVersion: call.tool_version,
         capability,
         consequence: assessed.consequence,
         constraints: [...decided.constraints],
@@ -136,6 +138,7 @@ export class ActionJudge {
     action: ActionRow,
     bound: {
       effectId: string
+      toolVersion: string | null
       capability: NonNullable<ActionRow['side_effect_class']>
       consequence: EffectRow['consequence']
       constraints: EffectRow['constraints']
@@ -152,6 +155,7 @@ export class ActionJudge {
         run_id: action.attempt_id,
         action_id: action.id,
         tool: action.tool,
+        tool_version: bound.toolVersion,
         capability: bound.capability,
         consequence: bound.consequence,
         constraints: bound.constraints,

@@ -46,7 +46,7 @@ export class ActionSender {
     try {
       const effect = await this.#deps.actions.ledger.get(effectId)
       const { command, contents } = await acts.dispatch({
-        call: callOf(action),
+        call: callOf(action, effect?.tool_version ?? null),
         effectId,
         constraints: effect?.constraints ?? [],
         contextTrust: action.trust,
@@ -129,7 +129,7 @@ export class ActionSender {
   /** Sent before, by somebody who is gone: only proof or a person says what became of it, and absence is no proof. */
   async #readBack(placed: Placed, effect: EffectRow): Promise<void> {
     const { action } = placed
-    const { command, contents } = await actsOf(this.#deps, placed).reconcile(callOf(action), effect.id)
+    const { command, contents } = await actsOf(this.#deps, placed).reconcile(callOf(action, effect.tool_version), effect.id)
     const isDone = command.as === 'done'
     if (isDone || command.as === 'failed' || hasEnded(effect)) {
       await this.#settler.settle(placed, {

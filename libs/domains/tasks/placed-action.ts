@@ -38,11 +38,12 @@ export function actsOf(deps: TaskDeps, { task, attempt, run }: Pick<Placed, 'tas
   return new RunActions({ run, deps: { ...actions, grants, contents, runs, ids, clock }, profileHash: () => attempt.harness_profile })
 }
 
-/** The action as the loop's own code knows calls. */
-export function callOf(action: ActionRow): ToolCall {
+/** The action as the loop's own code knows calls. `toolVersion`: what it is judged as, or was bound to. */
+export function callOf(action: ActionRow, toolVersion: string | null): ToolCall {
   return {
     action_id: action.id,
     tool: action.tool,
+    tool_version: toolVersion,
     content_id: action.arguments_content_id,
     digest: action.arguments_hash,
     phase: 'proposed',

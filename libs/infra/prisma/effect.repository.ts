@@ -8,10 +8,10 @@ import { RowCountError } from './tree.repository.ts'
 const CLAIM_SECONDS = 60
 
 const columns = `id, owner_id, character_id, run_id, action_id, tool, capability, consequence, constraints, resource, idempotency_key,
-  arguments_content_id, arguments_hash, reserved_micros, state, code, outcome_content_id, cost_micros, claim_holder, claim_fence, created_at, settled_at`
+  tool_version, arguments_content_id, arguments_hash, reserved_micros, state, code, outcome_content_id, cost_micros, claim_holder, claim_fence, created_at, settled_at`
 
 /** What the same intent is compared by; ids of the row itself are not part of it. */
-const bound = ['run_id', 'action_id', 'tool', 'capability', 'arguments_content_id', 'arguments_hash'] as const
+const bound = ['run_id', 'action_id', 'tool', 'tool_version', 'capability', 'arguments_content_id', 'arguments_hash'] as const
 
 /** Effects in Postgres: keys, claims and settlements as conditional writes (K3). */
 export class EffectRepository implements EffectLedger {
@@ -24,8 +24,8 @@ export class EffectRepository implements EffectLedger {
   async bind(effect: NewEffect): Promise<EffectRow> {
     const [inserted] = await this.#database.query<EffectRow>(
       `INSERT INTO effects (id, owner_id, character_id, run_id, action_id, tool, capability, consequence, constraints, resource, idempotency_key,
-                            arguments_content_id, arguments_hash, reserved_micros)
-       VALUES ($1::uuid, $2::uuid, $3::uuid, $4::uuid, $5::uuid, $6, $7, $8, $9::text[], $10, $11, $12::uuid, $13, $14)
+                            arguments_content_id, arguments_hash, reserved_micros, tool_version)
+       VALUES ($1::uuid, $2::uuid, $3::uuid, $4::uuid, $5::uuid, $6, $7, $8, $9::text[], $10, $11, $12::uuid, $13, $14, $15)
        ON CONFLICT (owner_id, resource, idempotency_key) DO NOTHING RETURNING ${columns}`,
       [
         effect.id,
@@ -42,6 +42,7 @@ export class EffectRepository implements EffectLedger {
         effect.arguments_content_id,
         effect.arguments_hash,
         effect.reserved_micros,
+        effect.tool_version,
       ],
     )
     if (inserted) return inserted

@@ -140,7 +140,7 @@ export class RunRepository implements RunStore {
 
   async countWaiting(ownerId: string): Promise<number> {
     const [row] = await this.#database.query<{ count: number }>(
-      `SELECT count(*)::int AS count FROM runs WHERE owner_id = $1::uuid AND state IN ('queued', 'running')`,
+      `SELECT count(*)::int AS count FROM runs WHERE owner_id = $1::uuid AND seated AND state IN ('queued', 'running')`,
       [ownerId],
     )
     return row?.count ?? 0

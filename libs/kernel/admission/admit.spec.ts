@@ -2,10 +2,11 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { AdmissionDecision, CapabilityClass, Egress, PermissionMode, RunKind, Trust, Verdict } from '#contracts'
 import type { AdmissionFacts, AdmissionReason, ApprovalFacts, Arbitration, GrantLayer } from '#contracts'
-import { admit, isExactlyGranted, isGranted, raiseClass } from './admit.ts'
+import { ADMISSION_POLICY_VERSION, admit, isExactlyGranted, isGranted, raiseClass } from './admit.ts'
 
 const mild: Arbitration = { capability: 'autonomous', data: 'autonomous', consequence: 'autonomous', situation: 'autonomous' }
 const everything: GrantLayer = { scope: 'owner', classes: [...CapabilityClass.options], tools: null, exact: null }
+const given: GrantLayer = { ...everything, scope: 'character', tools: ['clock', 'mail.send', 'notes.write'] }
 const yes: ApprovalFacts = { state: 'approved', same_action: true, same_arguments: true, same_versions: true, by_owner: true }
 const lawful: AdmissionFacts = {
   tool: 'clock',
@@ -16,7 +17,7 @@ const lawful: AdmissionFacts = {
   arguments_valid: true,
   run_kind: 'answer',
   mode: 'default',
-  grants: [everything],
+  grants: [everything, given],
   class_rules: [],
   context_trust: 'workspace',
   arbitration: mild,
@@ -97,11 +98,11 @@ describe('classes and modes (K2)', () => {
 
 describe('egress by trust (K1)', () => {
   const send: Partial<AdmissionFacts> = { tool: 'mail.send', capability: 'irreversible_external', egress: 'declared' }
-  const named: GrantLayer[] = [{ ...everything, exact: ['mail.send'] }]
+  const named: GrantLayer[] = [{ ...everything, exact: ['mail.send'] }, given]
 
   it('is denied under anything untrusted, named, approved and in mode auto all the same', () => {
-    const given = judge({ ...send, context_trust: 'untrusted', grants: named, mode: 'auto', approval: yes })
-    expect(given).toMatchObject({ verdict: 'forbidden', reason: 'egress_under_untrusted' })
+    const judged = judge({ ...send, context_trust: 'untrusted', grants: named, mode: 'auto', approval: yes })
+    expect(judged).toMatchObject({ verdict: 'forbidden', reason: 'egress_under_untrusted' })
   })
   it('asks under workspace, whatever is named', () => {
     expect(judge({ ...send, grants: named })).toMatchObject({ verdict: 'ask', reason: 'untrusted_context' })
@@ -120,7 +121,7 @@ describe('approvals', () => {
       reason: 'approved',
       capability: 'code_executing',
       constraints: ['no_egress', 'exact_arguments', 'single_use'],
-      policy_version: 1,
+      policy_version: ADMISSION_POLICY_VERSION,
     })
   })
   it.each(['same_action', 'same_arguments', 'same_versions', 'by_owner'] as const)('serve nothing else: %s', (key) => {
@@ -140,7 +141,25 @@ describe('approvals', () => {
   })
   it('do not outlive the permission (case E3)', () => {
     expect(judge({ ...asks, approval: yes, mode: 'plan' })).toMatchObject({ verdict: 'forbidden', reason: 'plan_mode' })
-    expect(judge({ ...asks, approval: yes, grants: [{ ...everything, classes: [] }] })).toMatchObject({ reason: 'not_granted' })
+    expect(judge({ ...asks, approval: yes, grants: [{ ...everything, classes: [] }, given] })).toMatchObject({ reason: 'not_granted' })
+  })
+})
+
+describe('grants', () => {
+  it.each<[string, GrantLayer[]]>([
+    ['its owner’s bound alone', [everything]],
+    ['a character’s layer that names none', [everything, { ...given, tools: null }]],
+    ['a character’s layer that names others', [everything, { ...given, tools: ['mail.send'] }]],
+    ['a tree’s or a task’s layer', [everything, { ...given, scope: 'tree' }, { ...given, scope: 'task' }]],
+  ])('a character has no tool by %s: somebody gave it by name', (_, grants) => {
+    for (const approval of [null, yes]) {
+      expect(judge({ grants, approval })).toMatchObject({ verdict: 'forbidden', reason: 'not_granted' })
+    }
+  })
+  it.each(CapabilityClass.options)('a job’s run does nothing of class %s', (capability) => {
+    const exact = [{ ...everything, exact: ['clock'] }, given]
+    const judged = judge({ capability, run_kind: 'maintenance', undoable: true, mode: 'auto', context_trust: 'trusted', grants: exact })
+    expect(judged.verdict).toBe('forbidden')
   })
 })
 
@@ -172,9 +191,17 @@ describe('properties over random facts', () => {
     arguments_valid: fc.constantFrom(true, true, true, false),
     run_kind: fc.constantFrom(...RunKind.options),
     mode: fc.option(fc.constantFrom(...PermissionMode.options), { nil: null, freq: 10 }),
-    grants: fc.array(fc.oneof(layer, fc.constant(everything), fc.constant<GrantLayer>({ ...everything, exact: ['mail.send', 'clock'] })), {
-      maxLength: 4,
-    }),
+    grants: fc.array(
+      fc.oneof(
+        layer,
+        fc.constant(everything),
+        fc.constant(given),
+        fc.constant<GrantLayer>({ ...everything, exact: ['mail.send', 'clock'] }),
+      ),
+      {
+        maxLength: 4,
+      },
+    ),
     class_rules: fc.array(fc.record({ capability: fc.constantFrom(...CapabilityClass.options), verdict }), { maxLength: 3 }),
     context_trust: fc.constantFrom(...Trust.options),
     arbitration: fc.oneof(fc.constant(mild), fc.record({ capability: verdict, data: verdict, consequence: verdict, situation: verdict })),
@@ -204,7 +231,8 @@ describe('properties over random facts', () => {
   it('one more layer, rule or listener never widens', () => {
     fc.assert(
       fc.property(facts, layer, verdict, fc.constantFrom(...CapabilityClass.options), (given, more, word, capability) => {
-        fc.pre(more.scope !== 'owner')
+        // Without these nothing is granted at all; a second one narrows as any other does.
+        fc.pre(given.grants.some(({ scope }) => scope === more.scope) || (more.scope !== 'owner' && more.scope !== 'character'))
         const before = rank(admit(given).verdict)
         expect(rank(admit({ ...given, grants: [...given.grants, more] }).verdict)).toBeGreaterThanOrEqual(before)
         expect(rank(admit({ ...given, listeners: [...given.listeners, word] }).verdict)).toBeGreaterThanOrEqual(before)
@@ -227,8 +255,9 @@ describe('properties over random facts', () => {
     fc.assert(
       fc.property(fc.array(layer, { maxLength: 5 }), tool, fc.constantFrom(...CapabilityClass.options), (grants, name, capability) => {
         if (isGranted(grants, name, capability)) {
-          for (const grant of grants) expect(isGranted([grant, everything], name, capability)).toBe(true)
+          for (const grant of grants) expect(isGranted([grant, everything, given], name, capability)).toBe(true)
           expect(grants.some(({ scope }) => scope === 'owner')).toBe(true)
+          expect(grants.some(({ scope, tools }) => scope === 'character' && tools?.includes(name))).toBe(true)
         }
         if (isExactlyGranted(grants, name)) expect(grants.find(({ scope }) => scope === 'owner')?.exact).toContain(name)
       }),

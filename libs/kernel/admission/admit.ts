@@ -4,7 +4,7 @@ import { judgeEgress } from '../gate/forbidden-gate.ts'
 import { readVerdict } from '../gate/verdict.ts'
 
 /** Version of the rules below, recorded with each decision. */
-export const ADMISSION_POLICY_VERSION = 1
+export const ADMISSION_POLICY_VERSION = 2
 
 /** One rule's word on an action. The strictest wins; among equals the first that spoke gives the reason. */
 type Opinion = { verdict: Verdict; reason: AdmissionReason }
@@ -20,10 +20,14 @@ export function raiseClass(declared: CapabilityClass | null, byArguments: Capabi
   return classes.indexOf(byArguments) > classes.indexOf(declared) ? byArguments : declared
 }
 
-/** Whether every layer lets a tool of this class be proposed at all. Without the owner's layer nothing is granted. */
+/**
+ * Whether every layer lets a tool of this class be proposed at all. Without the owner's layer nothing is granted, and a character has the tools
+ * that were given to it by name alone.
+ */
 export function isGranted(grants: readonly GrantLayer[], tool: string, capability: CapabilityClass): boolean {
   return (
     grants.some(({ scope }) => scope === 'owner') &&
+    grants.some(({ scope, tools }) => scope === 'character' && tools !== null && tools.includes(tool)) &&
     grants.every((grant) => grant.classes.includes(capability) && (grant.tools === null || grant.tools.includes(tool)))
   )
 }
@@ -82,6 +86,8 @@ function refusals(facts: Judged): Opinion[] {
   if (facts.egress === 'declared' && judgedClass !== 'read_only' && facts.context_trust === 'untrusted') no.push('egress_under_untrusted')
   if (judgedClass === 'code_executing' && facts.egress !== 'none') no.push('code_with_egress')
   if (judgedClass === 'trust_mutating' && !seatedKinds.has(facts.run_kind)) no.push('maintenance_run_writes_canon')
+  // A job's run acts in no class.
+  if (facts.run_kind === 'maintenance') no.push('not_granted')
   return no.map((reason) => ({ verdict: 'forbidden', reason }))
 }
 

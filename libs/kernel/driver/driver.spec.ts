@@ -144,7 +144,13 @@ describe('RunDriver (K9)', () => {
   it('takes up no more actions of one turn than are allowed', async () => {
     const { effects } = outside()
     const driver = new RunDriver({ state: initialState(null), effects })
-    const calls = Array.from({ length: 40 }, (_, n) => ({ action_id: id(300 + n), tool: 'look.up', content_id: id(400 + n), digest }))
+    const calls = Array.from({ length: 40 }, (_, n) => ({
+      action_id: id(300 + n),
+      tool: 'look.up',
+      tool_version: digest,
+      content_id: id(400 + n),
+      digest,
+    }))
     const usage = { prompt_tokens: 1, completion_tokens: 1, estimated: false }
     for (const command of [
       start,

@@ -9,6 +9,8 @@ export type EffectRow = {
   run_id: string
   action_id: string
   tool: string
+  /** The version that was judged and asked about, and the only one that it is sent to; null: bound before versions were. */
+  tool_version: string | null
   capability: CapabilityClass
   consequence: Consequence
   constraints: readonly Constraint[]
@@ -37,6 +39,7 @@ export type NewEffect = Pick<
   | 'run_id'
   | 'action_id'
   | 'tool'
+  | 'tool_version'
   | 'capability'
   | 'consequence'
   | 'constraints'

@@ -23,8 +23,11 @@ export type RunLimits = {
   max_steers: number
 }
 
-/** A tool call as the model made it, under an id of ours; its arguments are content already (case E22). */
-export type ProposedCall = { action_id: string; tool: string; content_id: string; digest: string }
+/**
+ * A tool call as the model made it, under an id of ours; its arguments are content already (case E22). `tool_version`: of the tool that this
+ * very request showed; null: it showed none of that name.
+ */
+export type ProposedCall = { action_id: string; tool: string; tool_version: string | null; content_id: string; digest: string }
 
 /** What an action brought, as content: attested and scrubbed. */
 export type SeenObservation = { content_id: string; digest: string; trust: Trust }

@@ -19,7 +19,7 @@ const finished = (...calls: number[]): RunCommand => ({
   finish_reason: 'stop',
   usage: { prompt_tokens: 50, completion_tokens: 5, estimated: false },
   cost_micros: 3,
-  calls: calls.map((n) => ({ action_id: id(100 + n), tool: 'look.up', content_id: id(200 + n), digest })),
+  calls: calls.map((n) => ({ action_id: id(100 + n), tool: 'look.up', tool_version: digest, content_id: id(200 + n), digest })),
 })
 const assessed = (n: number): RunCommand => ({
   tag: 'call_assessed',

@@ -51,6 +51,7 @@ function nextCommand(state: RunLoopState, draw: number, n: number): RunCommand {
           calls: [1, 2].map((call) => ({
             action_id: id(1_000 + n * 10 + call),
             tool: 'look.up',
+            tool_version: digest,
             content_id: id(1_004 + n * 10 + call),
             digest,
           })),

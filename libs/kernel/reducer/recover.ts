@@ -53,11 +53,21 @@ function apply(state: Recovering, record: EventRecord): Recovering {
       return { ...state, steers: state.steers.filter((steer) => steer.command_id !== commandId) }
     }
     case 'effect.intent': {
-      const { effect_id, action_id, tool, capability, consequence, constraints, content_id, arguments_hash } =
-        record.payload as EventPayload<'effect.intent'>
+      const {
+        effect_id,
+        action_id,
+        tool,
+        tool_version = null,
+        capability,
+        consequence,
+        constraints,
+        content_id,
+        arguments_hash,
+      } = record.payload as EventPayload<'effect.intent'>
       const call: ToolCall = {
         action_id,
         tool,
+        tool_version,
         content_id,
         digest: arguments_hash,
         phase: 'dispatched',

@@ -17,7 +17,7 @@ const proposing = (...actions: number[]): RunCommand => ({
   finish_reason: 'tool_calls',
   usage: { prompt_tokens: 50, completion_tokens: 5, estimated: false },
   cost_micros: 3,
-  calls: actions.map((n) => ({ action_id: id(100 + n), tool: 'look.up', content_id: id(200 + n), digest })),
+  calls: actions.map((n) => ({ action_id: id(100 + n), tool: 'look.up', tool_version: digest, content_id: id(200 + n), digest })),
 })
 const assessed = (
   n: number,
@@ -108,6 +108,22 @@ describe('acting', () => {
     ])
   })
 
+  it.each(['extraction', 'dedupe', 'summary', 'verification'] as const)('does nothing that the model of a job proposes: %s', (purpose) => {
+    const { state, actions, events } = play([start, { ...contextProjected, purpose }, proposing(1)])
+    expect(actions.some(({ type }) => type === 'assess_call')).toBe(false)
+    expect(state).toMatchObject({ phase: 'ended', calls: [] })
+    expect(events.at(-1)).toMatchObject({ type: 'run.interrupted', payload: { reason: 'provider_error', code: 'empty_answer' } })
+  })
+
+  it('records which version of a tool the model was shown, and none where it was shown none', () => {
+    const unshown = { ...proposing(1), calls: [{ action_id: id(101), tool: 'look.up', tool_version: null, content_id: id(201), digest }] }
+    const callsOf = (command: RunCommand) => play([start, projected, command]).events.find(({ type }) => type === 'llm.completed')?.payload
+    expect(callsOf(proposing(1))).toMatchObject({ calls: [{ tool: 'look.up', tool_version: digest }] })
+    expect(callsOf(unshown as RunCommand)).toMatchObject({ calls: [{ action_id: id(101), tool: 'look.up', content_id: id(201) }] })
+    expect(JSON.stringify(callsOf(unshown as RunCommand))).not.toContain('tool_version')
+    expect(play([start, projected, proposing(1), assessed(1)]).events.at(-1)).toMatchObject({ payload: { tool_version: digest } })
+  })
+
   it('sends nothing that is forbidden, and goes on', () => {
     const { actions, events } = play([start, projected, proposing(1), assessed(1, { killed: true })])
     expect(actions.some(({ type }) => type === 'dispatch_effect')).toBe(false)
@@ -158,7 +174,7 @@ describe('acting', () => {
       start,
       projected,
       proposing(1),
-      assessed(1, { ...asks, grants: [{ ...facts.grants[0], exact: ['look.up'] } as never], context_trust: 'trusted' }),
+      assessed(1, { ...asks, grants: facts.grants.map((layer) => ({ ...layer, exact: ['look.up'] })), context_trust: 'trusted' }),
     ])
     expect(out.actions.at(-1)?.type).toBe('dispatch_effect')
     // The target is asked at once; where it cannot prove anything, a person is, and it is asked once more when they answered.

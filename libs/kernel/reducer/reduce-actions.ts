@@ -107,6 +107,7 @@ export function judgeCall(state: RunLoopState, command: Assessed): Reduction {
               effect_id: command.effect_id,
               action_id: call.action_id,
               tool: call.tool,
+              ...(call.tool_version === null ? {} : { tool_version: call.tool_version }),
               capability: decision.capability,
               consequence: command.consequence,
               constraints: decision.constraints,

@@ -1,5 +1,5 @@
 import type { PlacedSegment, RunEvent } from './actions.ts'
-import type { RunCommand } from './commands.ts'
+import type { ProposedCall, RunCommand } from './commands.ts'
 import { beginActing } from './reduce-actions.ts'
 import { spentMicros } from './state.ts'
 import type { RunLoopState } from './state.ts'
@@ -163,7 +163,8 @@ export function unknownEffect(state: RunLoopState, code: string, providerCode: s
 }
 
 export function finishTurn(state: RunLoopState, command: Extract<RunCommand, { tag: 'model_finished' }>): Reduction {
-  const proposed = command.calls.slice(0, CALLS_MAX)
+  // Only who answers acts: a job's model has nothing to propose (K2).
+  const proposed = state.effect?.purpose === 'answer' ? command.calls.slice(0, CALLS_MAX) : []
   const completed = completedEvents(state, command)
   const spent = {
     ...state,
@@ -204,7 +205,7 @@ function completedEvents(
   { usage, cost_micros, finish_reason, calls }: Extract<RunCommand, { tag: 'model_finished' }>,
 ): RunEvent[] {
   if (!state.effect) return []
-  const proposed = calls.length > 0 ? { calls: calls.map(({ action_id, tool, content_id }) => ({ action_id, tool, content_id })) } : {}
+  const proposed = calls.length > 0 ? { calls: calls.map(recordedCall) } : {}
   return [
     {
       type: 'llm.completed',
@@ -213,6 +214,10 @@ function completedEvents(
     },
     ...settle(state, { tokens: usage.prompt_tokens + usage.completion_tokens, micros: cost_micros, estimated: usage.estimated }),
   ]
+}
+
+function recordedCall({ action_id, tool, tool_version: version, content_id }: ProposedCall) {
+  return { action_id, tool, ...(version === null ? {} : { tool_version: version }), content_id }
 }
 
 export function failTry(state: RunLoopState, command: Extract<RunCommand, { tag: 'model_failed' }>): Reduction {

@@ -205,7 +205,7 @@ function commandOf(step: RecordedStep, state: RunLoopState, kindOf: (ordinal: nu
         finish_reason,
         usage: { prompt_tokens, completion_tokens, estimated },
         cost_micros: read.number('cost_micros'),
-        calls: calls.map((call, index) => ({ ...call, digest: digests[index]?.digest ?? '' })),
+        calls: calls.map((call, index) => ({ ...call, tool_version: call.tool_version ?? null, digest: digests[index]?.digest ?? '' })),
       }
     }
     case 'model_failed': {

@@ -10,6 +10,8 @@ export type RunPhase = 'created' | 'projecting' | 'streaming' | 'retrying' | 'ac
 export type ToolCall = {
   action_id: string
   tool: string
+  /** The version that the model was shown, and the only one that the call can go to; null: it was shown no such tool. */
+  tool_version: string | null
   /** Its arguments, as content. */
   content_id: string
   digest: string

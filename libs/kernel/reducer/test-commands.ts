@@ -53,7 +53,7 @@ export const projected: Extract<RunCommand, { tag: 'context_projected' }> = {
   policy_version: 1,
 }
 
-/** What the verdict on a reading reads; an owner who grants reading and sending. */
+/** What the verdict on a reading reads; an owner who grants reading and sending, and gave the character the tool by name. */
 export const facts: AdmissionFacts = {
   tool: 'look.up',
   capability: 'read_only',
@@ -63,7 +63,10 @@ export const facts: AdmissionFacts = {
   arguments_valid: true,
   run_kind: 'answer',
   mode: 'default',
-  grants: [{ scope: 'owner', classes: ['read_only', 'irreversible_external'], tools: null, exact: null }],
+  grants: [
+    { scope: 'owner', classes: ['read_only', 'irreversible_external'], tools: null, exact: null },
+    { scope: 'character', classes: ['read_only', 'irreversible_external'], tools: ['look.up'], exact: null },
+  ],
   class_rules: [],
   context_trust: 'workspace',
   arbitration: { capability: 'autonomous', data: 'autonomous', consequence: 'autonomous', situation: 'autonomous' },

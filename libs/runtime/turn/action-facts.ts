@@ -1,7 +1,7 @@
 import type { AdmissionFacts, ApprovalFacts, Arbitration, Trust } from '#contracts'
 import type { EffectBroker } from '#kernel/effects/broker'
 import { grantLayer } from '#kernel/ports/approval-store'
-import type { ApprovalRow, ApprovalStore, CheckpointStore, GrantLayerRow, GrantStore } from '#kernel/ports/approval-store'
+import type { ApprovalStore, CheckpointStore, GrantLayerRow, GrantStore, NewApproval } from '#kernel/ports/approval-store'
 import type { Clock, Ids } from '#kernel/ports/clock'
 import type { ContentStore } from '#kernel/ports/content-store'
 import type { EffectLedger } from '#kernel/ports/effect-ledger'
@@ -49,12 +49,14 @@ export class ActionFacts {
   async of(call: ToolCall, contextTrust: Trust, approval: ApprovalFacts | null) {
     const { catalogue, grants, runs, contents, fits } = this.#deps
     const run = this.#run
-    const [found, layers, killed, stored] = await Promise.all([
+    const [known, layers, killed, stored] = await Promise.all([
       catalogue.find(run.owner_id, call.tool),
       grants.layers({ ownerId: run.owner_id, characterId: run.character_id, treeId: run.tree_id }),
       runs.isKilled(run),
       contents.get([call.content_id]),
     ])
+    // What the model was not shown, or was shown otherwise, is no tool of this call, whatever it is called.
+    const found = known !== null && known.contract.version === call.tool_version ? known : null
     const contract = found?.contract ?? null
     const body = stored.get(call.content_id)?.body ?? null
     const given = parsedArguments(body)
@@ -75,28 +77,26 @@ export class ActionFacts {
       killed,
       approval,
     }
-    return { facts, contract, found, given, argumentsText: body ?? '' }
+    return { facts, contract, found, given, argumentsText: body ?? '', isChanged: known !== null && found === null }
   }
 
   /** The question about a call, as the verdict reads it; null where nobody was asked. */
   async approvalOf(call: ToolCall): Promise<ApprovalFacts | null> {
     if (call.approval_id === null) return null
-    const { approvals, clock, catalogue } = this.#deps
+    const { approvals, clock } = this.#deps
     const row = await approvals.ofAction(this.#run.id, call.action_id)
     if (!row || row.id !== call.approval_id) return null
-    const contract = (await catalogue.find(this.#run.owner_id, call.tool))?.contract
     return {
       state: row.state === 'pending' && row.expires_at <= clock.now() ? 'expired' : row.state,
       same_action: row.action_id === call.action_id && row.tool === call.tool,
       same_arguments: row.arguments_content_id === call.content_id && row.arguments_hash === call.digest,
-      same_versions: row.profile_hash === this.#profileHash() && row.tool_version === contract?.version,
+      same_versions: row.profile_hash === this.#profileHash() && row.tool_version === call.tool_version,
       by_owner: row.decided_by === this.#run.owner_id,
     }
   }
 
   /** The question that goes to the owner with a suspension. */
-  async question(call: ToolCall, asked: { approvalId: string; reason: string; policyVersion: number; expiresAt: Date }) {
-    const contract = (await this.#deps.catalogue.find(this.#run.owner_id, call.tool))?.contract
+  question(call: ToolCall, asked: { approvalId: string; reason: string; policyVersion: number; expiresAt: Date }): NewApproval {
     return {
       id: asked.approvalId,
       owner_id: this.#run.owner_id,
@@ -104,7 +104,7 @@ export class ActionFacts {
       run_id: this.#run.id,
       action_id: call.action_id,
       tool: call.tool,
-      tool_version: contract?.version ?? '',
+      tool_version: call.tool_version ?? '',
       capability: call.capability ?? 'irreversible_external',
       reason: asked.reason,
       arguments_content_id: call.content_id,
@@ -112,7 +112,7 @@ export class ActionFacts {
       profile_hash: this.#profileHash(),
       policy_version: asked.policyVersion,
       expires_at: asked.expiresAt,
-    } satisfies Omit<ApprovalRow, 'state' | 'decided_by' | 'decided_at' | 'created_at'>
+    }
   }
 }
 

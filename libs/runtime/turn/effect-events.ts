@@ -90,6 +90,7 @@ async function bind(run: RunRow, intent: EventPayload<'effect.intent'>, { ledger
     run_id: run.id,
     action_id: intent.action_id,
     tool: intent.tool,
+    tool_version: intent.tool_version ?? null,
     capability: intent.capability,
     consequence: intent.consequence,
     constraints: intent.constraints,

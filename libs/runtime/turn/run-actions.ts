@@ -62,7 +62,8 @@ export class RunActions {
 
   /**
    * Tool calls as the model made them, under ids of ours, with their arguments as content. `shown`: the tools of that request, and the contents
-   * that it was made of: the arguments go with any of them, and with the answer (decision 13).
+   * that it was made of: the arguments go with any of them, and with the answer (decision 13). A call of anything else is proposed too, and
+   * refused by its verdict.
    */
   propose(
     calls: readonly { name: string; argumentsText: string }[],
@@ -86,6 +87,7 @@ export class RunActions {
       return {
         action_id: ids.next(),
         tool: contract?.name ?? toSlug(name),
+        tool_version: contract?.version ?? null,
         content_id: content.id,
         digest: Buffer.from(saltedDigest(salt, text)).toString('hex'),
       }
@@ -125,8 +127,12 @@ export class RunActions {
     const { call, effectId, constraints, contextTrust } = input
     this.#abort = new AbortController()
     const effect = await ledger.get(effectId)
-    const { found, given } = await this.facts.of(call, contextTrust, null)
-    if (!effect || !found || given === null) return this.#settled(call, effectId, { type: 'denied', code: 'tool_gone' }, 0)
+    const { found, given, isChanged } = await this.facts.of(call, contextTrust, null)
+    // Under the same name something else may stand by now: what was judged and asked about goes nowhere else (case E5).
+    const gone = isChanged || effect?.tool_version !== call.tool_version ? 'tool_changed' : 'tool_gone'
+    if (!effect || !found || given === null || gone === 'tool_changed') {
+      return this.#settled(call, effectId, { type: 'denied', code: gone }, 0)
+    }
     const outcome = await broker.dispatch({
       effect,
       contract: found.contract,

@@ -26,6 +26,11 @@ export type RunModelDeps = Pick<RunHostDeps, 'projector' | 'contents' | 'gateway
   pollCommands(): Promise<void>
 }
 
+/** Who answers acts. A job's run is shown no tools, and what its model calls all the same is no action (K2). */
+function mayAct({ kind }: Pick<RunRow, 'kind'>): boolean {
+  return kind !== 'maintenance'
+}
+
 /** The model's side of a run: a request is made, asserted and sent, and what comes back is told to the loop (spec/1, steps 4–7). */
 export class RunModel {
   readonly #deps: RunModelDeps
@@ -48,7 +53,7 @@ export class RunModel {
   async project(turn: number, pin: RunPin): Promise<void> {
     const { run, actions, projector, soFar, submit } = this.#deps
     await this.#forgetErased()
-    this.#shown = await shownTools(run, actions)
+    this.#shown = mayAct(run) ? await shownTools(run, actions) : []
     const result = await projector.project({
       run,
       pin,
@@ -149,7 +154,7 @@ export class RunModel {
   /** A message that was cut short proposes nothing: what is missing may be what matters (case E21). */
   #proposed({ finishReason, droppedToolCalls }: Extract<ModelStreamEvent, { type: 'finished' }>, request: ReadyRequest): ProposedCall[] {
     const isWhole = droppedToolCalls === 0 && finishReason !== 'length' && finishReason !== 'content_filter'
-    const { calls, contents } = this.#deps.proposals.propose(isWhole ? this.#proposals : [], {
+    const { calls, contents } = this.#deps.proposals.propose(isWhole && mayAct(this.#deps.run) ? this.#proposals : [], {
       tools: this.#shown,
       contents: request.shown,
     })

@@ -29,6 +29,7 @@ const reasons = {
   reconciled_failed: 'You said that it did not happen.',
   cancelled: 'The answer was stopped before it was sent.',
   tool_gone: 'The tool is gone.',
+  tool_changed: 'The tool is another one by now.',
   connection_lost: 'The connection was lost on the way.',
   timeout: 'The other side took too long.',
   executor_failed: 'The tool itself failed.',

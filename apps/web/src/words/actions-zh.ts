@@ -30,6 +30,7 @@ export const actionsZh: ActionWords = {
     reconciled_failed: '你说它没有发生。',
     cancelled: '还没送出，回答就停下了。',
     tool_gone: '工具已经不在。',
+    tool_changed: '工具已经变了。',
     connection_lost: '连接在途中断了。',
     timeout: '对方太久没有回应。',
     executor_failed: '工具本身出了错。',
