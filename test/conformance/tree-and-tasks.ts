@@ -12,6 +12,7 @@ const story = 'test/story/story.spec.ts'
 const taskApprovals = 'test/story/task-approvals.spec.ts'
 const taskAttempts = 'test/story/task-attempts.spec.ts'
 const taskCandidates = 'test/story/task-candidates.spec.ts'
+const taskFollow = 'test/story/task-follow.spec.ts'
 const taskRules = 'libs/kernel/tasks/tasks.properties.spec.ts'
 const delegated = 'test/story/delegated.spec.ts'
 const tree = 'test/invariants/tree.spec.ts'
@@ -297,6 +298,11 @@ export const taskClauses: readonly Clause[] = [
       [taskCandidates]: ['E13: committed but checks empty or false', 'is none while an action is open'],
       [taskRules]: ['passes only where something was checked and all of it holds; repair is bounded'],
       [delegated]: ['mends what a check found within its bound'],
+      [taskFollow]: [
+        'whose candidate has to be mended is followed, though the process dies',
+        'has one candidate, which the next process judges',
+        'is judged by one process while that one lives',
+      ],
     },
   },
   {

@@ -11,7 +11,7 @@ import { claimsRunOut, grantAll, TaskWorld } from './task-world.ts'
 import type { Plane } from './task-world.ts'
 
 export const names = ['look.up', 'pay', 'post', 'unpriced', 'mail.send']
-export const isFull = fullTierServicesIfAny() !== null
+export const isFull = fullTierServicesIfAny() !== undefined
 
 export type TaskStory = {
   world: TaskWorld

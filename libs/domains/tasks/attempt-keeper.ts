@@ -1,6 +1,7 @@
 import type { AttemptStatus, StartAttempt, SuspendReason } from '#contracts'
 import type { AttemptRow, TaskRow } from '#kernel/ports/task-store'
-import { attemptStatusOf, isCancelledTask, isLiveAttempt } from '#kernel/tasks/task-state'
+import { isSettledAction } from '#kernel/tasks/action-state'
+import { attemptStatusOf, isCancelledTask, isLiveAttempt, isQuiet } from '#kernel/tasks/task-state'
 import type { ActionPlane } from './action-plane.ts'
 import { AttemptCancels } from './attempt-cancels.ts'
 import { AttemptCheckpoints } from './attempt-checkpoints.ts'
@@ -94,6 +95,15 @@ export class AttemptKeeper {
     } finally {
       await store.releaseAttempt(attemptId, claim.fence)
     }
+  }
+
+  /** Takes what is open of an attempt as far as it goes now; false where something of it is still out, or nobody knows. Not inside a unit of work. */
+  async settleActions(attemptId: string): Promise<boolean> {
+    const { store } = this.#deps
+    for (const action of await store.actions(attemptId)) {
+      if (!isSettledAction(action.state)) await this.#plane.advance(action.id)
+    }
+    return isQuiet((await store.actions(attemptId)).map(({ state }) => state))
   }
 
   async #stillOurs(attemptId: string, fence: number): Promise<boolean> {

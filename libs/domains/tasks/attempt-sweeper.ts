@@ -13,8 +13,8 @@ export interface LoopedRuntimes {
   drive(attempt: AttemptRow): Promise<void>
   /** Its run finished: its candidate goes on trial. */
   conclude(attempt: AttemptRow): Promise<void>
-  /** Its run ended in another way. */
-  ended(attempt: AttemptRow): Promise<void>
+  /** It is over: where another attempt is to follow it, and none has, that one begins. */
+  follow(attempt: AttemptRow): Promise<void>
 }
 
 /** Looks after attempts whose submitter, owner or process is gone, and takes up those that waited; on any number of processes at once. */
@@ -65,7 +65,9 @@ export class AttemptSweeper {
   /** One round; it begins work and does not wait for it. */
   async sweep(): Promise<void> {
     const { store, process } = this.#deps
-    for (const attempt of await store.overtakenAttempts(ROWS)) this.#begin(attempt.id, () => this.#overtake(attempt))
+    for (const attempt of await store.overtakenAttempts(process, ROWS)) this.#begin(attempt.id, () => this.#overtake(attempt))
+    for (const attempt of await store.unfollowedAttempts({ attemptId: null, limit: ROWS }))
+      this.#begin(attempt.id, () => this.#looped.follow(attempt))
     for (const attempt of await store.queuedAttempts(ROWS)) this.take(attempt)
     for (const attempt of await store.strandedAttempts(process, ROWS)) this.take(attempt)
     for (const task of await store.orphaned(ROWS))
@@ -97,7 +99,8 @@ export class AttemptSweeper {
   async #overtake(attempt: AttemptRow): Promise<void> {
     const outcome = await this.#keeper.overtake(attempt.id)
     if (attempt.runtime === 'external' || outcome === null) return
-    await (outcome === 'finished' ? this.#looped.conclude(attempt) : this.#looped.ended(attempt))
+    if (outcome === 'finished') await this.#looped.conclude(attempt)
+    await this.#looped.follow(attempt)
   }
 
   /** One thing at a time for each. */

@@ -1,24 +1,25 @@
-import { LingtaiError, meetTrust } from '#contracts'
+import { LingtaiError } from '#contracts'
 import type { CheckResult, CommitTask, CompleteTask, CompletionView, Trust } from '#contracts'
-import type { ArtifactRow, AttemptRow, TaskRow, VerificationRow } from '#kernel/ports/task-store'
-import { saltedDigest } from '#kernel/record/chain'
-import { isSettledAction } from '#kernel/tasks/action-state'
+import type { AttemptRow, TaskRow, VerificationRow } from '#kernel/ports/task-store'
 import { completionVerdict, verificationStatus, VERIFIER_VERSION } from '#kernel/tasks/completion'
-import { isCancelledTask, isLiveAttempt, nextTaskStatus } from '#kernel/tasks/task-state'
+import { isCancelledTask, nextTaskStatus } from '#kernel/tasks/task-state'
 import type { AttemptKeeper } from './attempt-keeper.ts'
+import { CandidateSeals, wrongState } from './candidate-seals.ts'
+import type { Sealed } from './candidate-seals.ts'
 import type { TaskDeps } from './deps.ts'
 import type { EvidencePackages } from './evidence-packages.ts'
 import { appendTaskEvents } from './task-stream.ts'
 import type { TaskEvent } from './task-stream.ts'
 import { acceptanceOf, artifactView, taskViews, verificationView } from './task-views.ts'
-import type { SealedCandidate, Verifiers } from './verifiers.ts'
+import type { Verifiers } from './verifiers.ts'
 
-type Sealed = { task: TaskRow; attempt: AttemptRow; candidate: SealedCandidate; artifacts: ArtifactRow[] }
-/** How far a candidate is to be believed, and which contents it was made from. */
-type Made = { trust: Trust; derivedFrom: readonly string[] }
-type Sealing = { ownerId: string; taskId: string; given: CompleteTask; made: Made }
-const submitted: Made = { trust: 'workspace', derivedFrom: [] }
+/** A sign of life of whoever looks at a candidate, this often. Milliseconds. */
+const HEARTBEAT_MS = 5_000
+
+/** What a loop's run said at its end, how far that is to be believed, and which contents it was made from. */
+type Said = CompleteTask & { trust: Trust; derivedFrom: readonly string[] }
 type Concluded = { verdict: CompletionView['verdict']; verification: VerificationRow | null }
+const cancelled: Concluded = { verdict: 'cancelled', verification: null }
 
 /**
  * From a candidate to a task that is done: sealed by hash, verified, mended within bounds; verified is no permission, committing is the
@@ -29,19 +30,21 @@ export class CompletionService {
   readonly #keeper: AttemptKeeper
   readonly #verifiers: Verifiers
   readonly #evidence: EvidencePackages
+  readonly #seals: CandidateSeals
 
   constructor(parts: { deps: TaskDeps; keeper: AttemptKeeper; verifiers: Verifiers; evidence: EvidencePackages }) {
     this.#deps = parts.deps
     this.#keeper = parts.keeper
     this.#verifiers = parts.verifiers
     this.#evidence = parts.evidence
+    this.#seals = new CandidateSeals(parts.deps)
   }
 
-  /** `made`: what is known of how a loop made it. Throws not_found, wrong_state. Not inside a unit of work. */
-  async complete(ownerId: string, taskId: string, given: CompleteTask, made: Made = submitted): Promise<CompletionView> {
+  /** A candidate that somebody hands over. Throws not_found, wrong_state. Not inside a unit of work. */
+  async complete(ownerId: string, taskId: string, given: CompleteTask): Promise<CompletionView> {
     const { store, contents } = this.#deps
-    const sealed = await this.#seal({ ownerId, taskId, given, made })
-    const concluded = sealed === 'cancelled' ? { verdict: 'cancelled' as const, verification: null } : await this.#conclude(sealed)
+    const sealed = await this.#seals.seal({ ownerId, taskId, attemptId: null, given, trust: 'workspace', derivedFrom: [] })
+    const concluded = sealed === 'cancelled' ? cancelled : await this.#judge(sealed)
     const task = await store.find(ownerId, taskId)
     const [view] = task ? await taskViews([task], contents) : []
     if (!view) throw new LingtaiError('not_found')
@@ -53,73 +56,54 @@ export class CompletionService {
     }
   }
 
-  async #seal({ ownerId, taskId, given: { artifacts: given }, made }: Sealing): Promise<Sealed | 'cancelled'> {
-    const { unitOfWork, store, contents, ids, clock } = this.#deps
-    return unitOfWork.run(async () => {
-      if (!(await store.find(ownerId, taskId))) throw new LingtaiError('not_found')
-      const task = await store.lock(taskId)
-      if (!task) throw new LingtaiError('not_found')
-      if (isCancelledTask(task.status)) return 'cancelled'
-      const attempt = (await store.attempts(taskId)).find(({ status }) => isLiveAttempt(status))
-      if (task.status !== 'open' || !attempt) throw wrongState(task, 'The task is not being worked on.')
-      await this.#expectNothingOpen(task, attempt)
-      const seen = await store.observations(taskId)
-      const trust = meetTrust([task.trust, made.trust, ...seen.map((observation) => observation.trust)])
-      const candidateId = ids.next()
-      const rows: ArtifactRow[] = []
-      for (const [index, { media_type, text }] of given.entries()) {
-        const salt = ids.bytes(32)
-        const derivedFrom = [task.instruction_content_id, ...task.input_refs, ...made.derivedFrom]
-        const content = await contents.put({ owner_id: ownerId, media_type, content: text, salt, derived_from: derivedFrom })
-        rows.push({
-          id: ids.next(),
-          owner_id: ownerId,
-          task_id: taskId,
-          attempt_id: attempt.id,
-          candidate_id: candidateId,
-          ordinal: index + 1,
-          content_id: content.id,
-          hash: Buffer.from(saltedDigest(salt, text)).toString('hex'),
-          media_type,
-          producer: attempt.runtime,
-          classification: task.classification,
-          retention_policy: task.retention,
-          input_refs: task.input_refs,
-          trust,
-          created_at: clock.now(),
+  /** What the run of a loop's attempt said at its end. Nothing where another process looks at it already. Not inside a unit of work. */
+  async conclude({ id, owner_id, task_id }: AttemptRow, { artifacts, trust, derivedFrom }: Said): Promise<void> {
+    const sealing = { ownerId: owner_id, taskId: task_id, attemptId: id, given: { artifacts }, trust, derivedFrom }
+    const sealed = await this.#seals.seal(sealing).catch((error: unknown) => {
+      // Somebody else looks at it, or has.
+      if (error instanceof LingtaiError && error.code === 'wrong_state') return 'cancelled' as const
+      throw error
+    })
+    if (sealed !== 'cancelled') await this.#judge(sealed)
+  }
+
+  /** By this process alone, for as long as it gives signs of life. */
+  async #judge(sealed: Sealed): Promise<Concluded> {
+    const { attempt, fence } = sealed
+    const stop = this.#keepAlive(sealed)
+    let isDone = false
+    try {
+      const concluded = await this.#conclude(sealed)
+      isDone = true
+      return concluded
+    } finally {
+      stop()
+      // What went wrong with a loop's candidate is tried again by itself, and not at once.
+      if (isDone || attempt.runtime === 'external') await this.#deps.store.releaseConclusion(attempt.id, fence)
+    }
+  }
+
+  /** The answer ends it. */
+  #keepAlive({ attempt, fence }: Sealed): () => void {
+    const { store, scheduler, report } = this.#deps
+    let stopped = false
+    let cancel: () => void = () => undefined
+    const beat = (): void => {
+      store
+        .holdConclusion(attempt.id, fence)
+        .catch((error: unknown) => report(error, attempt.id))
+        .finally(() => {
+          if (!stopped) cancel = scheduler.after(HEARTBEAT_MS, beat)
         })
-      }
-      await store.insertArtifacts(rows)
-      const sealed: TaskEvent = {
-        type: 'candidate.sealed',
-        payload: {
-          candidate_id: candidateId,
-          attempt_id: attempt.id,
-          artifacts: rows.map(({ id, content_id, hash }) => ({ artifact_id: id, content_id, hash })),
-        },
-        content_digests: rows.map(({ content_id, hash }) => ({ content_id, digest: hash })),
-      }
-      await appendTaskEvents(this.#deps, task, [sealed], { actor: 'agent', tag: 'complete' })
-      const artifacts = rows.map((row, index) => ({
-        contentId: row.content_id,
-        text: given[index]?.text ?? '',
-        mediaType: row.media_type,
-        trust,
-      }))
-      return { task, attempt, candidate: { id: candidateId, artifacts }, artifacts: rows }
-    })
+    }
+    cancel = scheduler.after(HEARTBEAT_MS, beat)
+    return () => {
+      stopped = true
+      cancel()
+    }
   }
 
-  /** Nothing is complete while something of it is out, or waits, or is not known. */
-  async #expectNothingOpen(task: TaskRow, attempt: AttemptRow): Promise<void> {
-    const open = (await this.#deps.store.actions(attempt.id)).filter(({ state }) => !isSettledAction(state))
-    if (open.length === 0) return
-    throw new LingtaiError('wrong_state', 'Actions of the task are not over yet.', {
-      data: { status: task.status, open: open.map(({ id, state }) => ({ action_id: id, state })) },
-    })
-  }
-
-  async #conclude({ task: sealedTask, attempt: sealedAttempt, candidate }: Sealed): Promise<Concluded> {
+  async #conclude({ task: sealedTask, attempt: sealedAttempt, fence, candidate }: Sealed): Promise<Concluded> {
     const { unitOfWork, store, contents, ids, clock } = this.#deps
     const text = (await contents.get([sealedTask.acceptance_content_id])).get(sealedTask.acceptance_content_id)?.body ?? null
     const { checks, evidence, environment } = await this.#verifiers.verify(sealedTask, acceptanceOf(text), candidate)
@@ -127,9 +111,10 @@ export class CompletionService {
       const task = await store.lock(sealedTask.id)
       const attempt = await store.attempt(sealedAttempt.id)
       if (!task || !attempt) throw new LingtaiError('not_found')
-      if (isCancelledTask(task.status)) return { verdict: 'cancelled', verification: null }
-      if (task.status !== 'open' || !isLiveAttempt(attempt.status)) throw wrongState(task, 'The task went on while this was looked at.')
-      await this.#expectNothingOpen(task, attempt)
+      if (isCancelledTask(task.status)) return cancelled
+      const isOurs = await store.holdConclusion(attempt.id, fence)
+      if (task.status !== 'open' || !isOurs) throw wrongState(task, 'The task went on while this was looked at.')
+      await this.#seals.expectNothingOpen(task, attempt)
       const verdict = completionVerdict(checks, { repairs: task.repairs, maxRepairs: task.max_repairs })
       const verification: VerificationRow = {
         id: ids.next(),
@@ -255,8 +240,4 @@ export class CompletionService {
       await appendTaskEvents(this.#deps, task, events, { actor: 'owner', tag: 'commit' })
     })
   }
-}
-
-function wrongState(task: TaskRow, detail: string): LingtaiError {
-  return new LingtaiError('wrong_state', detail, { data: { status: task.status } })
 }

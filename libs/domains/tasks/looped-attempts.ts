@@ -1,8 +1,9 @@
-import type { CheckResult, CompletionView, Trust } from '#contracts'
+import { LingtaiError } from '#contracts'
+import type { CheckResult, Trust } from '#contracts'
 import type { StoredContent } from '#kernel/ports/content-store'
 import type { AttemptRow, TaskRow } from '#kernel/ports/task-store'
 import type { RunLimits } from '#kernel/reducer/commands'
-import { hasHappened } from '#kernel/effects/effect'
+import { nextTaskStatus } from '#kernel/tasks/task-state'
 import type { DelegatedRuns, DelegatedText, DelegatedWork } from '#runtime/turn/delegated-runs'
 import { contextTrust } from '#runtime/turn/context-trust'
 import { readStream } from '#runtime/turn/read-stream'
@@ -11,9 +12,7 @@ import type { LoopedRuntimes } from './attempt-sweeper.ts'
 import type { CompletionService } from './completion.service.ts'
 import type { TaskDeps } from './deps.ts'
 import { NarrowedGrants } from './narrowed-grants.ts'
-
-/** Attempts that begin by themselves after a process left, at most, where nothing lasting was done. */
-const ATTEMPTS_MAX = 5
+import { appendTaskEvents } from './task-stream.ts'
 
 /** Attempts that a loop drives: what their runs are told, and what follows from how those end. */
 export class LoopedAttempts implements LoopedRuntimes {
@@ -79,7 +78,7 @@ export class LoopedAttempts implements LoopedRuntimes {
     }
   }
 
-  /** The run said its last: that is the candidate. Verified, mended by another attempt, or left to a person. */
+  /** The run said its last: that is the candidate, and it goes on trial once, wherever else somebody looks for it. */
   async conclude(attempt: AttemptRow): Promise<void> {
     const { runs, contents, log } = this.#deps
     const run = await runs.get(attempt.id)
@@ -89,44 +88,52 @@ export class LoopedAttempts implements LoopedRuntimes {
       await this.#keeper.interrupt(attempt.id, 'empty_answer')
       return
     }
+    // What a verifier sent before its process died has to be over first.
+    if (!(await this.#keeper.settleActions(attempt.id))) return
     const records = (await readStream(log, `run:${attempt.id}`)).map(({ record }) => record)
-    const completed = await this.#completion.complete(
-      attempt.owner_id,
-      attempt.task_id,
-      { artifacts: [{ media_type: 'text/plain', text }] },
-      { trust: contextTrust(records) ?? 'untrusted', derivedFrom: [content.id] },
-    )
-    if (completed.verdict === 'repair') await this.#mend(attempt, completed)
-  }
-
-  /** Another attempt, which is told what the checks found, and nothing else. */
-  async #mend(attempt: AttemptRow, completed: CompletionView): Promise<void> {
-    const failed = (completed.verification?.checks ?? []).filter(({ status }) => status === 'failed')
-    const { id } = await this.#deps.contents.put({
-      owner_id: attempt.owner_id,
-      media_type: 'text/plain',
-      content: diagnosticsOf(failed),
-      salt: this.#deps.ids.bytes(32),
+    await this.#completion.conclude(attempt, {
+      artifacts: [{ media_type: 'text/plain', text }],
+      trust: contextTrust(records) ?? 'untrusted',
+      derivedFrom: [content.id],
     })
-    await this.#again(attempt, id)
   }
 
-  /** The process that ran it left, or died: it begins anew where it had done nothing that lasts (`003…` §4). */
-  async ended(attempt: AttemptRow): Promise<void> {
-    const { runs, store } = this.#deps
-    const run = await runs.get(attempt.id)
-    if (run?.reason !== 'drained' && run?.reason !== 'lease_expired') return
-    const lasting = (await store.effects(attempt.task_id)).some(
-      (effect) => effect.run_id === attempt.id && effect.consequence === 'lasting' && hasHappened(effect.state),
-    )
-    const task = await store.find(attempt.owner_id, attempt.task_id)
-    if (lasting || task?.status !== 'open' || attempt.ordinal >= ATTEMPTS_MAX) return
-    await this.#again(attempt, attempt.diagnostics_content_id)
+  /**
+   * The attempt that is to follow one that is over begins, once: told what the checks found where they found something, and anew where the
+   * process that ran it left (`003…` §4). Where nobody can carry it out any more, a person is asked.
+   */
+  async follow({ id: attemptId, task_id: taskId }: AttemptRow): Promise<void> {
+    const { unitOfWork, store } = this.#deps
+    await unitOfWork.run(async () => {
+      const task = await store.lock(taskId)
+      const [attempt] = task ? await store.unfollowedAttempts({ attemptId, limit: 1 }) : []
+      if (!task || !attempt) return
+      const wanted = { runtimes: [attempt.runtime], ...(attempt.workspace_ref === null ? {} : { workspace_ref: attempt.workspace_ref }) }
+      try {
+        await this.#keeper.start(task.owner_id, taskId, wanted, await this.#diagnosticsFor(attempt))
+      } catch (error) {
+        // Refused before anything was written: with the switch set it waits, else nobody is there who could do it.
+        if (!(error instanceof LingtaiError) || (error.code !== 'wrong_state' && error.code !== 'killed')) throw error
+        if (error.code === 'wrong_state') await this.#escalate(task)
+      }
+    })
   }
 
-  async #again(attempt: AttemptRow, diagnosticsId: string | null): Promise<void> {
-    const wanted = { runtimes: [attempt.runtime], ...(attempt.workspace_ref === null ? {} : { workspace_ref: attempt.workspace_ref }) }
-    await this.#keeper.start(attempt.owner_id, attempt.task_id, wanted, diagnosticsId)
+  /** What the next attempt is told: what the checks of this one found, and nothing else. */
+  async #diagnosticsFor(attempt: AttemptRow): Promise<string | null> {
+    const { store, contents, ids } = this.#deps
+    const verification = (await store.verifications(attempt.task_id)).findLast(({ attempt_id: id }) => id === attempt.id)
+    if (!verification) return attempt.diagnostics_content_id
+    const content = diagnosticsOf(verification.checks.filter(({ status }) => status === 'failed'))
+    return (await contents.put({ owner_id: attempt.owner_id, media_type: 'text/plain', content, salt: ids.bytes(32) })).id
+  }
+
+  async #escalate(task: TaskRow): Promise<void> {
+    const to = nextTaskStatus(task.status, 'escalated')
+    if (to === null) return
+    await this.#deps.store.change(task.id, { status: to })
+    const payload = { task_id: task.id, from: task.status, to, reason: 'no_runtime', by: null }
+    await appendTaskEvents(this.#deps, task, [{ type: 'task.changed', payload }], { actor: 'kernel', tag: 'follow' })
   }
 }
 

@@ -39,6 +39,14 @@ const tasks = `SELECT ${listOf(taskColumns, changingTaskColumns)} FROM tasks`
 const attempts = `SELECT ${listOf(attemptColumns)}, status, ended_at FROM task_attempts`
 const actions = `SELECT ${listOf(actionColumns, changingActionColumns)} FROM task_actions`
 
+/** Attempts that begin by themselves after a process left, at most, where nothing lasting was done. */
+const ATTEMPTS_MAX = 5
+
+/** Nobody who lives looks at an attempt's candidate; on the light tier none lives but this process (decision 4). */
+const isFree = (attempt: string, { holder, alone }: { holder: number; alone: number }): string =>
+  `(${attempt}.conclusion_holder IS NULL OR ${attempt}.conclusion_until < clock_timestamp()
+    OR ($${alone}::boolean AND ${attempt}.conclusion_holder <> $${holder}))`
+
 /** Delegated work in Postgres; triggers hold what may follow what. */
 export class TaskRepository implements TaskStore {
   readonly #database: Database
@@ -290,8 +298,54 @@ export class TaskRepository implements TaskStore {
     )
   }
 
-  overtakenAttempts(limit: number): Promise<AttemptRow[]> {
-    return this.#byRun('r.ended_at IS NOT NULL', limit)
+  overtakenAttempts({ holder, alone }: { holder: string; alone: boolean }, limit: number): Promise<AttemptRow[]> {
+    return this.#byRun(`r.ended_at IS NOT NULL AND ${isFree('t', { holder: 2, alone: 3 })}`, limit, [holder, alone])
+  }
+
+  async claimConclusion(attemptId: string, { holder, alone }: { holder: string; alone: boolean }): Promise<{ fence: number } | null> {
+    return this.#first<{ fence: number }>(
+      `UPDATE task_attempts t SET conclusion_fence = conclusion_fence + 1, conclusion_holder = $2,
+              conclusion_until = clock_timestamp() + interval '${LEASE_SECONDS} seconds'
+       WHERE id = $1::uuid AND ended_at IS NULL AND ${isFree('t', { holder: 2, alone: 3 })}
+       RETURNING conclusion_fence AS fence`,
+      [attemptId, holder, alone],
+    )
+  }
+
+  async holdConclusion(attemptId: string, fence: number): Promise<boolean> {
+    const written = await this.#database.execute(
+      `UPDATE task_attempts SET conclusion_until = clock_timestamp() + interval '${LEASE_SECONDS} seconds'
+       WHERE id = $1::uuid AND ended_at IS NULL AND conclusion_fence = $2 AND conclusion_holder IS NOT NULL`,
+      [attemptId, fence],
+    )
+    return written === 1
+  }
+
+  async releaseConclusion(attemptId: string, fence: number): Promise<void> {
+    await this.#database.execute(
+      `UPDATE task_attempts SET conclusion_holder = NULL, conclusion_until = NULL
+       WHERE id = $1::uuid AND ended_at IS NULL AND conclusion_fence = $2`,
+      [attemptId, fence],
+    )
+  }
+
+  unfollowedAttempts({ attemptId, limit }: Parameters<TaskStore['unfollowedAttempts']>[0]): Promise<AttemptRow[]> {
+    const named = Object.keys(attemptColumns).map((name) => `t.${name}`)
+    return this.#database.query<AttemptRow>(
+      `SELECT ${named.join(', ')}, t.status, t.ended_at
+       FROM tasks k JOIN task_attempts t ON t.task_id = k.id JOIN runs r ON r.id = t.id JOIN characters c ON c.id = k.character_id
+       WHERE k.status = 'open' AND c.deleted_at IS NULL AND t.status = 'interrupted' AND t.runtime <> 'external'
+         AND ($2::uuid IS NULL OR t.id = $2::uuid)
+         AND NOT EXISTS (SELECT 1 FROM task_attempts later WHERE later.task_id = k.id AND later.ordinal > t.ordinal)
+         AND NOT EXISTS (SELECT 1 FROM kill_flags f WHERE f.scope = 'global' OR (f.scope = 'owner' AND f.scope_id = k.owner_id)
+                                                       OR (f.scope = 'character' AND f.scope_id = k.character_id))
+         AND (EXISTS (SELECT 1 FROM verification_results v WHERE v.task_id = k.id AND v.attempt_id = t.id)
+              OR (r.reason IN ('drained', 'lease_expired') AND t.ordinal < ${ATTEMPTS_MAX}
+                  AND NOT EXISTS (SELECT 1 FROM effects e WHERE e.run_id = t.id AND e.consequence = 'lasting'
+                                                            AND e.state IN ('done', 'reconciled_done'))))
+       ORDER BY t.ended_at LIMIT $1`,
+      [limit, attemptId],
+    )
   }
 
   #byRun(condition: string, limit: number, params: readonly SqlParameter[] = []): Promise<AttemptRow[]> {

@@ -248,8 +248,18 @@ export interface TaskStore {
   queuedAttempts(limit: number): Promise<AttemptRow[]>
   /** Attempts that others drive, with something under way that no living process has in hand. */
   strandedAttempts(process: { holder: string; alone: boolean }, limit: number): Promise<AttemptRow[]>
-  /** Live attempts whose run is over. */
-  overtakenAttempts(limit: number): Promise<AttemptRow[]>
+  /** Live attempts whose run is over, and whose candidate no living process is looking at. */
+  overtakenAttempts(process: { holder: string; alone: boolean }, limit: number): Promise<AttemptRow[]>
+  /** Becomes the only one to look at an attempt's candidate; null while somebody is, and once the attempt is over. */
+  claimConclusion(attemptId: string, process: { holder: string; alone: boolean }): Promise<{ fence: number } | null>
+  /** A sign of life of whoever looks at it; false where somebody else does by now. */
+  holdConclusion(attemptId: string, fence: number): Promise<boolean>
+  releaseConclusion(attemptId: string, fence: number): Promise<void>
+  /**
+   * Attempts of open tasks that a loop drove and that another one is to follow, and none has: what was verified has to be mended, or the
+   * process left where nothing lasting was done and not too often yet. None while what they are for is killed or deleted; longest ended first.
+   */
+  unfollowedAttempts(query: { attemptId: string | null; limit: number }): Promise<AttemptRow[]>
   /** What an action of a run was handed on as. */
   findByParentAction(ownerId: string, actionId: string): Promise<TaskRow | null>
   /** How much a run handed on. */
