@@ -28,7 +28,9 @@ export class ActionJudge {
     const { store, actions, unitOfWork, clock } = this.#deps
     const { action } = placed
     if (blockerOf(placedOf(action), (await store.actions(action.attempt_id)).map(placedOf))) return this.#unlessCancelled(placed)
-    if (action.state === 'waiting' && action.approval_id !== null) {
+    // What a verifier wants to see, nobody is asked about: its verdict may come when whoever could act on an answer is gone.
+    const mayAsk = action.actor !== 'verifier'
+    if (mayAsk && action.state === 'waiting' && action.approval_id !== null) {
       const approval = await actions.approvals.find(action.owner_id, action.approval_id)
       // Who was asked is waited for, whatever the rules say meanwhile (case E2).
       if (approval?.state === 'pending' && approval.expires_at > clock.now()) return this.#unlessCancelled(placed)
@@ -58,7 +60,7 @@ export class ActionJudge {
       if (isCancelledTask(task.status)) return this.#settler.close(task, now, 'cancelled', 'cancelled')
       if (task.status !== 'open' && now.actor !== 'verifier') return 'stays'
       if (blockerOf(placedOf(now), (await store.actions(now.attempt_id)).map(placedOf))) return 'stays'
-      const isAsked = decided.decision === 'REQUIRE_APPROVAL' && now.approval_id === null
+      const isAsked = mayAsk && decided.decision === 'REQUIRE_APPROVAL' && now.approval_id === null
       if (isAsked) await actions.approvals.ask(question)
       await this.#recordDecision(task, now, {
         ...decided,
@@ -68,6 +70,11 @@ export class ActionJudge {
       const capability = admission.capability
       if (decided.decision === 'DENY' || capability === null) return this.#settler.close(task, now, 'denied', decided.reason_code)
       if (decided.decision === 'REQUIRE_APPROVAL') {
+        if (!mayAsk) {
+          const { approval_id: asked } = now
+          if (asked !== null) await actions.approvals.move(asked, { from: 'pending', to: 'revoked', by: null, at: clock.now() })
+          return this.#settler.close(task, now, 'denied', 'approval_required')
+        }
         if (isAsked) {
           await this.#settler.change(now, { state: 'waiting', approval_id: assessed.approval_id, side_effect_class: capability })
         }
