@@ -251,7 +251,14 @@ export const actionClauses: readonly Clause[] = [
   {
     id: 'ACT.cancel-refuses-approval',
     must: 'What was cancelled while it waited is not done, whatever is answered later.',
-    tests: { [actions]: ['is not done by a run that was cancelled while it waited'] },
+    tests: {
+      [actions]: ['is not done by a run that was cancelled while it waited'],
+      'test/story/cancelled-waits.spec.ts': [
+        'for its owner’s answer ends it',
+        'for an action that is out ends it',
+        'ends at once when it is cancelled',
+      ],
+    },
   },
   {
     id: 'ACT.observation',

@@ -58,6 +58,7 @@ export const invariants: readonly Clause[] = [
     tests: {
       [runs]: ['is left by waiting too long, visibly'],
       'test/invariants/broken-resume.spec.ts': ['once the question’s time is over'],
+      [acting]: ['looks for what was never sent a bounded number of times'],
     },
   },
   {

@@ -83,8 +83,9 @@ class UnreachableTarget implements EffectTarget {
     return constraintsOf(contract)
   }
 
+  /** There is nobody to ask, and nothing to be sent: why not is told by the call itself. */
   async lookUp() {
-    return { type: 'unavailable' as const }
+    return null
   }
 
   async execute() {

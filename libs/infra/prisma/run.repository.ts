@@ -8,8 +8,6 @@ import { RowCountError } from './tree.repository.ts'
 
 const columns = `r.id, r.owner_id, r.kind, r.seated, r.character_id, r.tree_id, r.question_id, r.candidate_id, r.continues_run_id, r.state, r.reason, r.ticket,
   r.queue_expires_at, r.fence, r.holder, r.persona_version_id, r.profile_version_id, r.trace_id, r.settings, r.requested_at, r.started_at, r.ended_at`
-/** How often a run that waits for its effect is looked at, ever more seldom; then it waits for a person. */
-const LOOKS_MAX = 40
 /** A run of another version of the protocol is left to whoever has that (K7, decision 21). */
 const ours = `protocol_version = ${PROTOCOL_VERSION}`
 const lease = `clock_timestamp() + interval '${LEASE_SECONDS} seconds'`
@@ -286,8 +284,10 @@ export class RunRepository implements RunStore {
       `SELECT ${columns} FROM runs r
        JOIN LATERAL (SELECT count(*) FILTER (WHERE c.state -> 'waits_for' ->> 'reason' = 'waiting_for_effect')::int AS stops, max(c.created_at) AS last
                      FROM checkpoints c WHERE c.run_id = r.id) c ON true
-       WHERE r.state = 'suspended' AND r.reason = 'waiting_for_effect' AND r.${ours} AND c.stops <= ${LOOKS_MAX}
-         AND c.last <= clock_timestamp() - interval '1 second' * least(power(2, c.stops - 1), 600)
+       WHERE r.state = 'suspended' AND r.${ours} AND c.last IS NOT NULL
+         AND ((r.reason = 'waiting_for_effect' AND c.last <= clock_timestamp() - interval '1 second' * least(power(2, least(c.stops, 20) - 1), 600))
+           OR (r.reason <> 'reconcile_required'
+               AND EXISTS (SELECT 1 FROM run_commands k WHERE k.run_id = r.id AND k.kind = 'cancel' AND k.recorded_at IS NULL)))
        ORDER BY r.started_at LIMIT $1`,
       [limit],
     )

@@ -88,7 +88,10 @@ export interface RunStore {
   suspend(run: { id: string; fence: number; reason: string }): Promise<boolean>
   /** What a suspended run waited for is there: it queues at the head of its character's line (decision 23). False when it is not suspended. */
   requeue(runId: string): Promise<boolean>
-  /** Suspended runs that wait for something other than a person and are worth another look, oldest first; each ever more seldom. */
+  /**
+   * Suspended runs that wait for something other than a person and are worth another look, oldest first; each ever more seldom. Those of them
+   * that were cancelled, at once.
+   */
   waitingForEffect(limit: number): Promise<RunRow[]>
   /** Locks the run row under its fence inside a unit of work; false when somebody else has it. */
   holdFence(runId: string, fence: number): Promise<boolean>

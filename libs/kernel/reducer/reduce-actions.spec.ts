@@ -47,6 +47,10 @@ const settled = (n: number, outcome: Extract<RunCommand, { tag: 'effect_settled'
 const resume: RunCommand = { tag: 'resume', fence: 2 }
 const cancel: RunCommand = { tag: 'cancel', settled_tokens: 0 }
 const asks: Partial<AdmissionFacts> = { capability: 'irreversible_external' }
+const yes: Partial<AdmissionFacts> = {
+  ...asks,
+  approval: { state: 'approved', same_action: true, same_arguments: true, same_versions: true, by_owner: true },
+}
 
 function play(commands: readonly RunCommand[]): { state: RunLoopState; actions: RunAction[]; events: RunEvent[] } {
   let state = initialState(id(9))
@@ -211,6 +215,44 @@ describe('acting', () => {
     expect(reduce(out.state, resume).actions.at(-1)).toMatchObject({ type: 'dispatch_effect', effect_id: id(301) })
   })
 
+  it('looks for what was never sent a bounded number of times: then it is given up and told, or unknown where somebody may have sent it', () => {
+    const again = (code: string): RunCommand => ({ ...settled(1, 'pending'), code }) as RunCommand
+    const last = (code: string) => {
+      let state = play([start, projected, proposing(1), assessed(1, yes)]).state
+      for (let look = 1; look < 40; look++) {
+        state = reduce(state, again(code)).state
+        expect(state.waits_for?.reason).toBe('waiting_for_effect')
+        state = reduce(state, resume).state
+      }
+      return reduce(state, again(code))
+    }
+    const eventsOf = ({ actions }: { actions: readonly RunAction[] }) =>
+      actions.flatMap((action) => ('events' in action ? action.events : []))
+    const givenUp = last('look_up_unavailable')
+    expect(eventsOf(givenUp)).toMatchObject([
+      { type: 'effect.failed', payload: { code: 'look_up_unavailable' } },
+      { type: 'budget.settled', payload: { cost_micros: 0 } },
+      { type: 'tool.executed', payload: { status: 'failed', reason: 'look_up_unavailable' } },
+      { type: 'turn.finished' },
+      { type: 'turn.started' },
+    ])
+    expect(givenUp.state.phase).toBe('projecting')
+    const lost = last('claimed_elsewhere')
+    expect(eventsOf(lost)).toMatchObject([
+      { type: 'effect.unknown', payload: { code: 'claimed_elsewhere' } },
+      { type: 'budget.settled', payload: { cost_micros: 5, estimated: true } },
+    ])
+    expect(lost.actions.at(-1)).toMatchObject({ type: 'reconcile_effect' })
+  })
+
+  it('ends with what was kept back for a cancel that it had not heard of', () => {
+    const denied = { ...settled(1, 'denied'), code: 'cancelled' } as RunCommand
+    const out = play([start, projected, proposing(1, 2), assessed(1, yes), settled(1, 'pending'), resume, denied])
+    expect(out.actions.at(-1)).toMatchObject({ type: 'seal', outcome: 'interrupted', reason: 'cancelled' })
+    expect(types(out.events).slice(-4)).toEqual(['effect.failed', 'budget.settled', 'tool.executed', 'run.interrupted'])
+    expect(reduce(out.state, cancel).actions).toEqual([])
+  })
+
   it('E12: an end that was asked for waits for what is out', () => {
     const out = play([start, projected, proposing(1, 2), assessed(1), cancel])
     expect(out.actions.at(-1)?.type).toBe('abort_effect')
@@ -244,10 +286,7 @@ describe('acting', () => {
   })
 
   it('an owner that is gone leaves an unknown behind, from its record too', () => {
-    const lasting = assessed(1, {
-      capability: 'irreversible_external',
-      approval: { state: 'approved', same_action: true, same_arguments: true, same_versions: true, by_owner: true },
-    })
+    const lasting = assessed(1, yes)
     for (const [sent, givenUp] of [
       // What was only read is given up (decision 20).
       [assessed(1), ['effect.reconciled']],

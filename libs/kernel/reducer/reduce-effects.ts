@@ -28,10 +28,14 @@ export function handOver(state: RunLoopState, checkpointId: string | null): Redu
 export function settleEffect(state: RunLoopState, command: Settled): Reduction {
   const call = state.calls.find(({ effect_id: id, phase }) => id === command.effect_id && phase === 'dispatched')
   if (!call || state.phase !== 'acting') return unchanged(state)
-  if (command.outcome === 'pending') {
-    return suspend(state, { reason: 'waiting_for_effect', checkpointId: command.checkpoint_id, first: [], approval: null })
+  if (command.outcome === 'pending') return lookAgain(state, call, command)
+  const isTakenBack = command.outcome === 'denied' && command.code === 'cancelled'
+  const spent = {
+    ...state,
+    spent_micros: state.spent_micros + command.cost_micros,
+    // Whoever kept it back knows of a cancel that the loop has not heard of yet.
+    ending: isTakenBack && (state.ending === null || state.ending.checkpoint_id !== null) ? cancelled : state.ending,
   }
-  const spent = { ...state, spent_micros: state.spent_micros + command.cost_micros }
   const settled: RunEvent = {
     type: 'budget.settled',
     payload: { effect_id: command.effect_id, tokens: 0, cost_micros: command.cost_micros, estimated: command.cost_estimated },
@@ -62,6 +66,29 @@ export function settleEffect(state: RunLoopState, command: Settled): Reduction {
       return unknownOutcome(spent, call, command, [{ type: 'effect.unknown', payload: { effect_id: command.effect_id, code } }, settled])
   }
 }
+
+/** How often a run waits for one look at a target, ever more seldom (`003…` §3). */
+const LOOKS_MAX = 40
+
+/**
+ * Nothing was sent, since nobody could tell whether it happened already: it waits, and is looked at again. That has an end: what was never sent
+ * is given up, and the model told; what somebody else may have sent is unknown.
+ */
+function lookAgain(state: RunLoopState, call: ToolCall, command: Settled): Reduction {
+  const looks = (call.looks ?? 0) + 1
+  if (looks < LOOKS_MAX) {
+    return suspend(withCall(state, call.action_id, { looks }), {
+      reason: 'waiting_for_effect',
+      checkpointId: command.checkpoint_id,
+      first: [],
+      approval: null,
+    })
+  }
+  if (command.code !== 'claimed_elsewhere') return settleEffect(state, { ...command, outcome: 'failed' })
+  return settleEffect(state, { ...command, outcome: 'unknown', cost_micros: call.reserved_micros, cost_estimated: true })
+}
+
+const cancelled: NonNullable<RunLoopState['ending']> = { reason: 'cancelled', which: null, limit: 0, needed: 0, checkpoint_id: null }
 
 /** What of an outcome the model gets to see. The action happened all the same: that alone it is told where a listener says no. */
 function acceptedOf({ observation, veto }: Pick<Settled, 'observation' | 'veto'>): {

@@ -23,6 +23,8 @@ export type ToolCall = {
   consequence: Consequence | null
   constraints: readonly Constraint[]
   reserved_micros: number
+  /** How often its target could not be asked whether it happened already; absent for never. */
+  looks?: number
 }
 
 /** The whole state of a run's loop; a value, rebuilt from its commands (K4). */

@@ -129,10 +129,16 @@ export class SeatKeeper {
     }
   }
 
-  /** Ends a run that never had the seat: cancelled in the queue, or waited too long. Answers false when it got the seat meanwhile. */
+  /**
+   * Ends a run that never had the seat, or left it to wait: cancelled, or waited too long. Answers false when it got the seat meanwhile, or has
+   * an action out that nobody has in hand: then it is taken up at once by whoever looks at that, and ends with it.
+   */
   async endQueued(run: RunRow, command: Extract<UndrivenCommand, { tag: 'cancel' | 'queue_expired' }>): Promise<boolean> {
     const taken = await this.#deps.runs.takeQueued(run.id, this.#holder)
-    return taken !== null && (await this.#command(taken, command))
+    if (taken === null) return false
+    if (await this.#command(taken, command)) return true
+    if (command.tag === 'cancel') await this.requeue(taken)
+    return false
   }
 
   /** What a run waited for is there, or worth another look: it stands at the head of its line. */

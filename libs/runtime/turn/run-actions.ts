@@ -151,7 +151,8 @@ export class RunActions {
   async takeUp({ ending, ...input }: DispatchInput & { ending: boolean }): ReturnType<RunActions['dispatch']> {
     const { call, effectId, constraints, contextTrust } = input
     const effect = await this.#deps.ledger.get(effectId)
-    if (effect?.state === 'intent' && ending) return this.#settled(call, effectId, { type: 'denied', code: 'cancelled' }, 0)
+    if (effect?.state === 'intent' && (ending || (await this.#isCancelled())))
+      return this.#settled(call, effectId, { type: 'denied', code: 'cancelled' }, 0)
     if (effect?.state !== 'executing') return this.dispatch({ ...input, alone: true })
     const { found, given } = await this.facts.of(call, contextTrust, null)
     if (!found || given === null) return this.#settled(call, effectId, ownerLost, effect.reserved_micros)
@@ -187,12 +188,16 @@ export class RunActions {
 
   /** Newest revocations win: grants, mode, kill switch and cancellation, asked again right before the send (`003…` §3). */
   async #stillAllowed(call: ToolCall, contextTrust: Trust): Promise<true | string> {
-    const commands = await this.#deps.runs.openCommands(this.#run.id)
-    if (commands.some(({ kind }) => kind === 'cancel')) return 'cancelled'
+    if (await this.#isCancelled()) return 'cancelled'
     const served: ApprovalFacts = { state: 'approved', same_action: true, same_arguments: true, same_versions: true, by_owner: true }
     const { facts } = await this.facts.of(call, contextTrust, call.approval_id === null ? null : served)
     const decision = admit(facts)
     return decision.verdict === 'autonomous' || decision.verdict === 'rule_bound' ? true : decision.reason
+  }
+
+  /** Whether its owner wants the run to end, heard of or not. */
+  async #isCancelled(): Promise<boolean> {
+    return (await this.#deps.runs.openCommands(this.#run.id)).some(({ kind }) => kind === 'cancel')
   }
 
   async #settled(call: ToolCall, effectId: string, outcome: Dispatched, price: number) {

@@ -317,6 +317,10 @@ export class RunHost implements RunEffects {
       spentWallMs: (this.#resumption?.checkpoint.spent_wall_ms ?? 0) + clock.now().getTime() - this.#began,
     })
     if (!written) return 'fenced'
+    if (written === 'cancelled') {
+      this.#cutOff({ tag: 'cancel', settled_tokens: 0 })
+      return 'refused'
+    }
     this.#publisher.publish(written)
     return 'done'
   }

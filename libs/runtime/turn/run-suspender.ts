@@ -9,8 +9,9 @@ import type { UnitOfWork } from '#kernel/ports/unit-of-work'
 import { chainEvents } from '#kernel/record/chain'
 import type { ChainedEvent, StreamHead } from '#kernel/record/chain'
 import type { RunAction } from '#kernel/reducer/actions'
+import { isOutUnheld } from '#kernel/reducer/reduce-effects'
 import { REDUCER_VERSION } from '#kernel/reducer/state'
-import { applyEffectEvents } from './effect-events.ts'
+import { applyEffectEvents, tellsOfEffects } from './effect-events.ts'
 import type { PendingContent } from './ports.ts'
 import { envelopEvents } from './run-sealer.ts'
 
@@ -34,7 +35,11 @@ export class RunSuspender {
     this.#deps = deps
   }
 
-  /** Answers the events written, or null when the run is somebody else's by now. */
+  /**
+   * Answers the events written; null when the run is somebody else's by now. `cancelled`: its owner wants it to end and nothing is out, so it
+   * has nothing to wait for, and nothing was written. Where something is to be kept of an action, or one is out, the run stands in line again
+   * at once, to be ended by whoever takes it up.
+   */
   async suspend(input: {
     run: RunRow
     head: StreamHead
@@ -44,11 +49,14 @@ export class RunSuspender {
     question: NewApproval | null
     /** Milliseconds that the run has been at work so far. */
     spentWallMs: number
-  }): Promise<ChainedEvent[] | null> {
+  }): Promise<ChainedEvent[] | 'cancelled' | null> {
     const { run, head, action, cause, question, spentWallMs } = input
     const { unitOfWork, log, runs, contents, actions, clock } = this.#deps
     return unitOfWork.run(async () => {
       if (!(await runs.holdFence(run.id, run.fence))) return null
+      // With the row locked: what is accepted from here on finds a run that is suspended.
+      const isCancelled = (await runs.openCommands(run.id)).some(({ kind }) => kind === 'cancel')
+      if (isCancelled && !isOutUnheld(action.state) && !tellsOfEffects(action.events)) return 'cancelled'
       for (const content of input.contents) await contents.put(content)
       await applyEffectEvents(run, action.events, { ...actions, now: clock.now() })
       const { chained, head: after } = chainEvents({
@@ -70,6 +78,8 @@ export class RunSuspender {
       if (question) await actions.approvals.ask(question)
       if (!(await runs.suspend({ id: run.id, fence: run.fence, reason: action.reason })))
         throw new Error(`run ${run.id} cannot be suspended`)
+      // What nobody knows the outcome of is waited for all the same (case E12).
+      if (isCancelled && action.reason !== 'reconcile_required') await runs.requeue(run.id)
       return chained
     })
   }

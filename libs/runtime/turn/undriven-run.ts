@@ -60,6 +60,9 @@ export async function commandUndriven(input: { run: RunRow; command: UndrivenCom
   if (!action) return null
   const written = await leave({ run, records, segments, last, action, command, deps })
   if (!written) return null
+  if (written === 'cancelled') {
+    return commandUndriven({ run, command: { tag: 'cancel', settled_tokens: state.effect?.reserved_tokens ?? 0 }, deps })
+  }
   await publish({ run, records, written, deps })
   return action.type === 'seal' ? 'sealed' : 'suspended'
 }
@@ -112,7 +115,7 @@ async function leave(input: {
   action: Leaving
   command: RunCommand
   deps: UndrivenRunDeps
-}): Promise<ChainedEvent[] | null> {
+}): ReturnType<RunSuspender['suspend']> {
   const { run, records, segments, last, action, command, deps } = input
   const head = { seq: last.record.seq, hash: last.hash }
   const cause = causeOf(command)
