@@ -7,6 +7,7 @@ import { AnchorRepository } from '#infra/prisma/anchor.repository'
 import { ChainRepository } from '#infra/prisma/chain.repository'
 import { EvidenceRepository } from '#infra/prisma/evidence.repository'
 import { RunRepository } from '#infra/prisma/run.repository'
+import { OutboxRepository } from '#infra/prisma/outbox.repository'
 import { HomeAnchorFile } from '#infra/record/anchor-file'
 import { HomeErasureLedger } from '#infra/record/erasure-ledger'
 import { openAnchorSigner } from '#infra/record/instance-key'
@@ -77,7 +78,9 @@ export function composeRecord(foundation: Foundation): RecordParts {
       database,
       log,
       contents,
+      outbox: new OutboxRepository(database),
       clock,
+      ids: foundation.ids,
       ledgers: (given) => (given === null ? [ledger.path] : [ledger.path, given]),
       // Where this home has no file of anchors, nothing but the archive says whose signatures count.
       verify: () => verifyBy({ ...signer, knows: async (key) => (await signer.knows(key)) || (await file.last()) === 0 }).verifyAll(),

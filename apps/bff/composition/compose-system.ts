@@ -25,6 +25,7 @@ import type { Tasks } from './compose-tasks.ts'
 import { composeTools } from './compose-tools.ts'
 import { composeTransport } from './compose-transport.ts'
 import { composeWorlds } from './compose-worlds.ts'
+import { composeAfterRestore } from './compose-after-restore.ts'
 import { describeInstance } from './describe-instance.ts'
 import { layFoundation } from './foundation.ts'
 import type { Foundation, Overrides } from './foundation.ts'
@@ -113,6 +114,7 @@ export async function composeSystem({
       handOnTo: tools.handOnTo,
       signer: record.signer,
     })
+    composeAfterRestore(foundation, { memory, characters, paths: conversation.paths })
     const idempotency = new Idempotency({ unit: database, store: new IdempotencyRepository(database), clock, ids })
     lifecycle.addWork(
       tidyUp({

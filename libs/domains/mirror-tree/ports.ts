@@ -93,8 +93,8 @@ export interface TreeStore {
 
   /** Inserts below its parent, with the tree's next sequence number, and answers that. Throws where the parent is not there. */
   insertNode(node: NewNode): Promise<number>
-  /** `trust` only ever lowers what the sprout was opened with; null leaves it. */
-  sealNode(node: { id: string; content_id: string; partial: boolean; trust: Trust | null }): Promise<void>
+  /** `trust` only ever lowers what the sprout was opened with; null leaves it. Answers whether its text is erased already. */
+  sealNode(node: { id: string; content_id: string; partial: boolean; trust: Trust | null }): Promise<{ erased: boolean }>
   /**
    * Whether the record of what a node stands on is broken: the tree's stream, or that of a run whose answer is on the path from the root
    * to the node, is quarantined (K5).

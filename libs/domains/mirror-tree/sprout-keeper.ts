@@ -3,7 +3,7 @@ import type { Clock } from '#kernel/ports/clock'
 import type { EventLog } from '#kernel/ports/event-log'
 import type { RunRow } from '#kernel/ports/run-store'
 import type { SproutKeeper } from '#runtime/turn/ports'
-import type { TreeStore } from './ports.ts'
+import type { TreeRow, TreeStore } from './ports.ts'
 
 /**
  * A sprout (芽体) in its tree: opened with the first durable delta, sealed with the run's end (decision 23). A run without a tree, such as
@@ -74,7 +74,7 @@ export class TreeSproutKeeper implements SproutKeeper {
     if (run.tree_id === null) return
     const { treeId, questionId, candidateId } = placeOf(run)
     // What follows is sent together and takes effect in this order, under the tree's lock.
-    const [tree, , head, adopted] = await Promise.all([
+    const [tree, { erased }, head, adopted] = await Promise.all([
       this.#trees.lock(run.owner_id, treeId),
       this.#trees.sealNode({ id: candidateId, content_id: contentId, partial, trust }),
       this.#log.head(`tree:${treeId}`),
@@ -83,6 +83,8 @@ export class TreeSproutKeeper implements SproutKeeper {
     if (!tree) throw new MissingPlaceError(run.id)
     // A broken chain takes nothing more (decision 18); the sprout is closed all the same, since nobody will ever go on with it (case Q7).
     if (head?.quarantined) return
+    // What is erased before it is there was deleted before a restore: nobody comes to it any more (decision 6).
+    if (erased) return this.#sealDeleted({ run, tree, candidateId, contentId, partial })
     // The head waits at the question until its answer is there; somebody who went elsewhere meanwhile stays there.
     const follows = tree.head_node_id === questionId
     await Promise.all([
@@ -91,6 +93,18 @@ export class TreeSproutKeeper implements SproutKeeper {
       this.#append(run, treeId, [
         { type: 'node.sealed', payload: { node_id: candidateId, content_id: contentId, partial, run_id: run.id } },
         ...(follows ? [headMoved(questionId, candidateId)] : []),
+      ]),
+    ])
+  }
+
+  async #sealDeleted(sealed: { run: RunRow; tree: TreeRow; candidateId: string; contentId: string; partial: boolean }): Promise<void> {
+    const { run, tree, candidateId, contentId, partial } = sealed
+    await Promise.all([
+      this.#trees.tombstoneNodes([candidateId]),
+      this.#trees.moveHead(tree.id, tree.head_node_id),
+      this.#append(run, tree.id, [
+        { type: 'node.sealed', payload: { node_id: candidateId, content_id: contentId, partial, run_id: run.id } },
+        { type: 'node.deleted', payload: { node_id: candidateId, content_id: contentId } },
       ]),
     ])
   }
@@ -125,7 +139,7 @@ export class TreeSproutKeeper implements SproutKeeper {
   }
 }
 
-type TreeEvent = Pick<NewEvent<'node.sealed' | 'head.moved' | 'invariant.refused'>, 'type' | 'payload'>
+type TreeEvent = Pick<NewEvent<'node.sealed' | 'node.deleted' | 'head.moved' | 'invariant.refused'>, 'type' | 'payload'>
 
 function headMoved(fromNodeId: string, toNodeId: string): TreeEvent {
   return { type: 'head.moved', payload: { from_node_id: fromNodeId, to_node_id: toNodeId, cause: 'seal' } }

@@ -1,7 +1,9 @@
 import type { VerifyReport } from '#contracts'
 import type { ContentStore } from '#kernel/ports/content-store'
-import type { Clock } from '#kernel/ports/clock'
+import type { Clock, Ids } from '#kernel/ports/clock'
 import type { EventLog } from '#kernel/ports/event-log'
+import type { OutboxStore } from '#kernel/ports/outbox'
+import { AFTER_RESTORE } from '#domains/record/after-restore'
 import type { Database } from '../prisma/database.ts'
 import type { LedgerEntry } from '../record/erasure-ledger.ts'
 import { readLedger } from '../record/erasure-ledger.ts'
@@ -27,7 +29,9 @@ export type ArchiveDeps = {
   database: Database
   log: EventLog
   contents: ContentStore
+  outbox: Pick<OutboxStore, 'add'>
   clock: Clock
+  ids: Pick<Ids, 'next'>
   /** Ids that were erased, as the files outside the database know them. */
   ledgers: (given: string | null) => readonly string[]
   /** Verifies everything as it is now inside the unit of work, taking the archive's word for whose signatures count where nothing else says it. */
@@ -96,13 +100,33 @@ export class Archive {
       }
       erased += await this.#erase(batch)
     }
-    if (erased > 0) for (const statement of forgetHeadings) await this.#deps.database.execute(statement)
+    if (erased === 0) return 0
+    const { database, outbox, ids } = this.#deps
+    for (const statement of forgetHeadings) await database.execute(statement)
+    // What else went with the texts goes by the ordinary ways, as soon as there is an instance again.
+    await outbox.add({ id: ids.next(), ownerId: null, topic: AFTER_RESTORE, payload: {} })
     return erased
   }
 
+  /** Answers how many texts the archive had brought back, those of answers among them that were still being written. */
   async #erase(entries: readonly LedgerEntry[]): Promise<number> {
-    const ids = await this.#deps.contents.erase({ ids: entries.map((entry) => entry.content_id), cause: 'restore' })
-    return ids.length
+    if (entries.length === 0) return 0
+    const { database, contents } = this.#deps
+    const named = entries.map((entry) => entry.content_id)
+    // Also of what is not there: it may still be stored, by whoever takes a run of the archive to its end.
+    await database.execute(
+      `INSERT INTO erasures (content_id, owner_id, cause, erased_at)
+       SELECT e.content_id, e.owner_id, e.cause, e.erased_at
+       FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::timestamptz[]) AS e(content_id, owner_id, cause, erased_at) ON CONFLICT DO NOTHING`,
+      [named, entries.map((entry) => entry.owner_id), entries.map((entry) => entry.cause), entries.map((entry) => entry.erased_at)],
+    )
+    const spoken = await database.query<{ run_id: string }>(
+      `WITH gone AS (
+         DELETE FROM segments s USING runs r WHERE r.id = s.run_id AND r.candidate_id = ANY ($1::uuid[]) RETURNING s.run_id)
+       SELECT DISTINCT run_id FROM gone`,
+      [named],
+    )
+    return (await contents.erase({ ids: named, cause: 'restore' })).length + spoken.length
   }
 
   async #record(input: {

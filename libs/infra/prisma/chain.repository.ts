@@ -2,6 +2,8 @@ import type { ChainSource, ContentProof, RawEvent } from '#domains/record/verify
 import type { ContentStore } from '#kernel/ports/content-store'
 import type { Database } from './database.ts'
 
+const ERASED: ContentProof = { erased: true, digest: new Uint8Array(), salt: null, body: null, segments: [] }
+
 /** Everything that a verification reads, straight from the tables. */
 export class ChainRepository implements ChainSource {
   readonly #database: Database
@@ -42,6 +44,7 @@ export class ChainRepository implements ChainSource {
     for (const [id, proof] of await this.#beingWritten(missing)) proofs.set(id, proof)
     // An answer that was sealed between the two looks is stored by now.
     for (const [id, proof] of await this.#stored(missing)) proofs.set(id, proof)
+    for (const id of await this.#erasedBefore(missing.filter((other) => !proofs.has(other)))) proofs.set(id, ERASED)
     return proofs
   }
 
@@ -64,6 +67,16 @@ export class ChainRepository implements ChainSource {
       })
     }
     return proofs
+  }
+
+  /** An answer that was being written when an archive was made, and that the ledger named when it was restored. */
+  async #erasedBefore(ids: readonly string[]): Promise<string[]> {
+    if (ids.length === 0) return []
+    const rows = await this.#database.query<{ id: string }>(
+      `SELECT r.candidate_id AS id FROM runs r JOIN erasures e ON e.content_id = r.candidate_id WHERE r.candidate_id = ANY ($1::uuid[])`,
+      [[...new Set(ids)]],
+    )
+    return rows.map((row) => row.id)
   }
 
   async #beingWritten(ids: readonly string[]): Promise<Map<string, ContentProof>> {

@@ -60,9 +60,10 @@ export class ContentRepository implements ContentStore {
     const bytes = typeof content.content === 'string' ? Buffer.from(content.content, 'utf8') : Buffer.from(content.content)
     const chunks = bytes.byteLength > CHUNK_BYTES ? Math.ceil(bytes.byteLength / CHUNK_BYTES) : 0
     const insert = async (): Promise<void> => {
-      await this.#database.execute(
+      const [row] = await this.#database.query<{ erased: boolean }>(
         `INSERT INTO contents (id, owner_id, media_type, body, bytes, chunks, layout, salt, digest, size, derived_from)
-         VALUES ($1::uuid, $2::uuid, $3, $4, $5, $6, array_to_string($7::text[], '')::jsonb, $8, $9, $10, $11::uuid[])`,
+         VALUES ($1::uuid, $2::uuid, $3, $4, $5, $6, array_to_string($7::text[], '')::jsonb, $8, $9, $10, $11::uuid[])
+         RETURNING erased_at IS NOT NULL AS erased`,
         [
           id,
           content.owner_id,
@@ -77,6 +78,8 @@ export class ContentRepository implements ContentStore {
           content.derived_from ?? [],
         ],
       )
+      // The ledger named it before it came: nothing of it is kept.
+      if (row?.erased) return
       for (let ordinal = 0; ordinal < chunks; ordinal++) {
         const piece = bytes.subarray(ordinal * CHUNK_BYTES, (ordinal + 1) * CHUNK_BYTES)
         await this.#database.execute('INSERT INTO content_chunks (content_id, ordinal, bytes) VALUES ($1::uuid, $2, $3)', [

@@ -127,14 +127,16 @@ export class TreeRepository implements TreeStore {
     return row.seq
   }
 
-  async sealNode(node: Parameters<TreeStore['sealNode']>[0]): Promise<void> {
-    await this.#write(
-      'seal node',
+  async sealNode(node: Parameters<TreeStore['sealNode']>[0]): Promise<{ erased: boolean }> {
+    const [sealed] = await this.#database.query<{ erased: boolean }>(
       `UPDATE nodes SET sealed = true, partial = $3, content_id = $2::uuid,
          trust = CASE WHEN trust_rank($4) < trust_rank(trust) THEN $4 ELSE trust END
-       WHERE id = $1::uuid AND NOT sealed`,
+       WHERE id = $1::uuid AND NOT sealed
+       RETURNING EXISTS (SELECT 1 FROM contents c WHERE c.id = $2::uuid AND c.erased_at IS NOT NULL) AS erased`,
       [node.id, node.content_id, node.partial, node.trust],
     )
+    if (!sealed) throw new RowCountError('seal node', 1, 0)
+    return sealed
   }
 
   async hasBrokenRecord(treeId: string, nodeId: string): Promise<boolean> {
