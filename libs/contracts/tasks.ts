@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { Arguments } from './arguments.ts'
 import { Trust } from './enums.ts'
 import { Digest, Id, Slug } from './ids.ts'
 import { CapabilityClass, Constraint } from './tools.ts'
@@ -106,7 +107,7 @@ export const AcceptanceCheck = z.discriminatedUnion('kind', [
     id: Slug,
     kind: z.literal('tool'),
     tool: Slug,
-    arguments: z.record(z.string().max(200), z.json()),
+    arguments: Arguments,
     expect: z.record(z.string().max(200), z.json()),
   }),
   /** A model is asked whether the candidate meets a criterion. */

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { Arguments } from '../arguments.ts'
 import { Trust } from '../enums.ts'
 import { Digest, Id, Slug } from '../ids.ts'
 import {
@@ -22,7 +23,6 @@ import {
 } from '../tasks.ts'
 import { PageQuery, pageOf } from './common.ts'
 
-const jsonObject = z.record(z.string().max(200), z.json())
 const mediaType = z.enum(['text/plain', 'text/markdown', 'application/json'])
 
 export const TaskView = Task.meta({ id: 'Task' })
@@ -84,7 +84,7 @@ export const SubmitAction = z
     /** Of an action that is there already: ids are ours (case E22). */
     action_id: Id.optional(),
     tool: Slug,
-    arguments: jsonObject,
+    arguments: Arguments,
     /** What it acts on; the tool itself where left out. */
     resource: Slug.optional(),
     /** What it may cost at most, in micro-units: raises what the tool's contract says, and never stands in for it. */

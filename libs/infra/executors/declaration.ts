@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { OfferedTool, ToolDeclaration } from '#domains/tools/ports'
 import type { JsonObject } from '#kernel/ports/model-gateway'
 import { canonicalJson } from '#kernel/record/canonical-json'
+import { isCanonical } from './safe-schema.ts'
 
 /** Bytes of one tool's parameters as JSON. */
 export const PARAMETERS_MAX_BYTES = 32 * 1024
@@ -9,8 +10,9 @@ export const DESCRIPTION_MAX_UNITS = 2_000
 /** Longest name of a tool within its source, so that the whole name stays a slug. */
 const NAME_MAX_UNITS = 34
 
-/** The tool with the digest of everything that it is. Throws NotCanonicalError. */
-export function offeredTool(name: string, declaration: ToolDeclaration): OfferedTool {
+/** The tool with the digest of everything that it is; null where something in it has no canonical form, so that no digest could bind it. */
+export function offeredTool(name: string, declaration: ToolDeclaration): OfferedTool | null {
+  if (!isCanonical(declaration)) return null
   return { name, declaration, version: createHash('sha256').update(canonicalJson(declaration)).digest('hex') }
 }
 

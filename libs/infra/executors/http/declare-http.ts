@@ -4,6 +4,7 @@ import { higherClass } from '#domains/tools/source-contract'
 import type { JsonObject, JsonValue } from '#kernel/ports/model-gateway'
 import { schemaProblem } from '#kernel/tools/schema-faults'
 import { offeredTool, parametersProblem } from '../declaration.ts'
+import { safeSchema } from '../safe-schema.ts'
 import { readTemplate } from './url-template.ts'
 
 export type HttpMethod = HttpToolInput['method']
@@ -28,7 +29,7 @@ export function floorOf(method: HttpMethod): 'read_only' | 'irreversible_externa
 
 /** Reads one declared tool, or says what is wrong with it and where. */
 export function declareHttpTool(input: HttpToolInput, path: string): OfferedTool | FieldError {
-  const parameters = input.parameters as JsonObject
+  const parameters = safeSchema(input.parameters)
   const problem = parametersProblem(parameters)
   if (problem !== null)
     return { path: `${path}.parameters`, message: problem === 'parameters_no_object' ? 'must be a schema of an object' : 'is too large' }
@@ -55,7 +56,7 @@ export function declareHttpTool(input: HttpToolInput, path: string): OfferedTool
   }
   const remote: HttpRemote = { method: input.method, url: input.url, places, whole_body: null, look_up_url: input.look_up_url ?? null }
   const floor = floorOf(input.method)
-  return offeredTool(input.name, {
+  const tool = offeredTool(input.name, {
     description: input.description,
     parameters,
     floor,
@@ -64,6 +65,7 @@ export function declareHttpTool(input: HttpToolInput, path: string): OfferedTool
     price_micros: input.price_micros ?? null,
     remote,
   })
+  return tool ?? { path: `${path}.parameters`, message: 'must not hold a whole number beyond ±(2^53 - 1)' }
 }
 
 export function membersOf(value: JsonValue | undefined): JsonObject {

@@ -3,6 +3,7 @@ import type { OfferedTool } from '#domains/tools/ports'
 import type { JsonObject, JsonValue } from '#kernel/ports/model-gateway'
 import { schemaProblem } from '#kernel/tools/schema-faults'
 import { localName, offeredTool, parametersProblem, plainDescription } from '../declaration.ts'
+import { safeSchema } from '../safe-schema.ts'
 import { floorOf, membersOf } from './declare-http.ts'
 import type { HttpMethod, HttpRemote } from './declare-http.ts'
 import { baseOf, operationAddress } from './openapi-servers.ts'
@@ -120,7 +121,7 @@ class Reader {
     }
     if (template.names.some((name) => !Object.hasOwn(properties, name))) throw new RefusedOperation('parameter_unusable')
     const wholeBody = this.#addBody(method, operation['requestBody'], places, add)
-    const parameters: JsonObject = { type: 'object', properties, required, additionalProperties: false }
+    const parameters = safeSchema({ type: 'object', properties, required, additionalProperties: false })
     const problem = parametersProblem(parameters) ?? (schemaProblem(parameters) === null ? null : 'parameters_unusable')
     if (problem !== null) throw new RefusedOperation(problem)
     const floor = floorOf(method)
@@ -136,6 +137,7 @@ class Reader {
       price_micros: null,
       remote,
     })
+    if (!tool) throw new RefusedOperation('parameters_unusable')
     return { tool, leftOut }
   }
 

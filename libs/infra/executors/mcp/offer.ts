@@ -1,9 +1,9 @@
 import type { CapabilityClass, RefusedTool } from '#contracts'
 import type { OfferedTool } from '#domains/tools/ports'
 import type { JsonObject, JsonValue } from '#kernel/ports/model-gateway'
-import { NotCanonicalError } from '#kernel/record/canonical-json'
 import { schemaProblem } from '#kernel/tools/schema-faults'
 import { localName, offeredTool, parametersProblem, plainDescription } from '../declaration.ts'
+import { safeSchema } from '../safe-schema.ts'
 
 /** How a tool of a server is called. */
 export type McpRemote = { tool: string }
@@ -40,26 +40,23 @@ export function offerTools(listed: readonly ListedTool[], limit: number): { offe
 
 function readTool(tool: ListedTool): OfferedTool | string {
   if (tool.name === '' || tool.name.length > 200) return 'name_unusable'
-  const schema = cleaned(tool.inputSchema, 0)
-  if (schema === null || typeof schema !== 'object' || Array.isArray(schema)) return 'parameters_no_object'
+  const given = cleaned(tool.inputSchema, 0)
+  if (given === null || typeof given !== 'object' || Array.isArray(given)) return 'parameters_no_object'
+  const schema = safeSchema(given)
   const problem = parametersProblem(schema)
   if (problem !== null) return problem
   if (schemaProblem(schema) !== null) return 'parameters_unusable'
   const remote: McpRemote = { tool: tool.name }
-  try {
-    return offeredTool(localName(tool.name), {
-      description: plainDescription(tool.description ?? '') || 'No description.',
-      parameters: schema,
-      floor: floorOf(tool),
-      usual: 'irreversible_external',
-      egress: 'declared',
-      price_micros: null,
-      remote,
-    })
-  } catch (error) {
-    if (error instanceof NotCanonicalError) return 'parameters_unusable'
-    throw error
-  }
+  const offered = offeredTool(localName(tool.name), {
+    description: plainDescription(tool.description ?? '') || 'No description.',
+    parameters: schema,
+    floor: floorOf(tool),
+    usual: 'irreversible_external',
+    egress: 'declared',
+    price_micros: null,
+    remote,
+  })
+  return offered ?? 'parameters_unusable'
 }
 
 /** A server that calls its own tool writing or destructive is believed; one that calls it harmless is not. */
