@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { JobRunner } from '#runtime/jobs/job-runner'
+import { JobAwayError, JobRunner, JobStoppedError } from '#runtime/jobs/job-runner'
 import type { JobHandler } from '#runtime/jobs/job-runner'
 import { openInstance, openPortTier, portTiers } from '../support/port-tier.ts'
 import type { Instance, PortTier, Stores, Wakeups } from '../support/port-tier.ts'
@@ -162,6 +162,47 @@ describe.each(portTiers)('the outbox and its JobRunner on the %s tier', (name) =
       await jobs.perform(id)
     }
     expect(await rowOf(effect)).toMatchObject({ attempts: 6, outcome: 'given_up', last_error: 'TypeError' })
+  })
+
+  it('counts no attempt of what is stopped, and goes on with it when it may', async () => {
+    let isStopped = true
+    const obeying: JobHandler = (row, attempt) => {
+      if (isStopped) throw new JobStoppedError('stopped')
+      return settle(row, attempt)
+    }
+    const { jobs, reports } = runner(await instance.process(), { 'test.leave': obeying })
+    const effect = tier.ids.next()
+    await tier.database.run(() => jobs.add(job(effect)))
+    const { id } = await rowOf(effect)
+    for (let tries = 0; tries < 8; tries++) {
+      await makeDue(id)
+      await jobs.perform(id)
+    }
+    expect(await rowOf(effect)).toMatchObject({ attempts: 0, outcome: null, last_error: 'JobStoppedError', due: false })
+    expect(reports).toEqual([])
+    isStopped = false
+    await makeDue(id)
+    await jobs.perform(id)
+    expect(await rowOf(effect)).toMatchObject({ attempts: 1, outcome: 'done' })
+  })
+
+  it('is patient with what is away, and gives its row up all the same, visibly', async () => {
+    const lasts: boolean[] = []
+    const waiting: JobHandler = (_, { isLastAway }) => {
+      lasts.push(isLastAway)
+      throw new JobAwayError('away', { cause: new RangeError('nobody there') })
+    }
+    const { jobs } = runner(await instance.process(), { 'test.leave': waiting })
+    const effect = tier.ids.next()
+    await tier.database.run(() => jobs.add(job(effect)))
+    const { id } = await rowOf(effect)
+    for (let tries = 0; tries < 32; tries++) {
+      await makeDue(id)
+      await jobs.perform(id)
+      if (tries === 28) expect(await rowOf(effect)).toMatchObject({ attempts: 29, outcome: null, due: false })
+    }
+    expect(await rowOf(effect)).toMatchObject({ attempts: 30, outcome: 'given_up', last_error: 'RangeError' })
+    expect(lasts).toEqual(Array.from({ length: 30 }, (_, index) => index === 29))
   })
 
   it('tells a handler which attempt is the last, and hands its row back when the process stops, also after that one', async () => {

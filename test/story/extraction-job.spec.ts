@@ -102,20 +102,47 @@ describe('the job that extracts memories', () => {
   })
 
   it('gives up on a model that stays away, with the event at the last attempt and not before, and not as done', async () => {
-    const id = await canonized(down, down, down, down, down, down)
-    expect(await triedUntil(id, (row) => row.attempts === 5 && row.last_error !== null)).toMatchObject({
-      outcome: null,
-      last_error: 'ModelUnreachableError',
-    })
+    const id = await canonized(...Array.from({ length: 8 }, () => down))
+    const { database } = system.system
+    const untilAttempt = (attempts: number) => triedUntil(id, (row) => row.attempts === attempts && row.last_error !== null)
+    await untilAttempt(1)
+    // Six tries are for what fails by itself; a model that is away may come back.
+    await database.execute(`UPDATE outbox SET attempts = 6 WHERE payload ->> 'canonization_id' = $1`, [id])
+    expect(await untilAttempt(7)).toMatchObject({ outcome: null, last_error: 'ModelUnreachableError' })
+    await database.execute(`UPDATE outbox SET attempts = 28 WHERE payload ->> 'canonization_id' = $1`, [id])
+    expect(await untilAttempt(29)).toMatchObject({ outcome: null })
     expect(await givenUp(id)).toEqual([])
     const row = await triedUntil(id, ({ outcome }) => outcome !== null)
-    expect(row).toMatchObject({ attempts: 6, outcome: 'given_up' })
+    expect(row).toMatchObject({ attempts: 30, outcome: 'given_up' })
     expect(await givenUp(id)).toMatchObject([{ code: 'model_unavailable' }])
     expect(await storedOf(id)).toBe(0)
     const before = upstream.requests.length
     await system.system.memory.jobs.perform(row.id)
     expect(upstream.requests).toHaveLength(before)
     expect(await givenUp(id)).toHaveLength(1)
+  })
+
+  it('waits while the kill switch is set, however long, and loses nothing by it', async () => {
+    const tree = await newTree(system)
+    upstream.script(says('Noted.'))
+    const { accepted } = await askAndHear(system, tree.id, 'I like lemonade.')
+    const kill = `/v1/admin/kill/owner/${system.ownerId}`
+    await call(system, 'PUT', kill)
+    const { canonization } = await call<{ canonization: { id: string } }>(system, 'POST', `/v1/nodes/${accepted.candidate_id}/canonize`)
+    const before = upstream.requests.length
+    const { id } = await triedUntil(canonization.id, (row) => row.last_error === 'JobStoppedError')
+    for (let tries = 0; tries < 7; tries++) {
+      await system.system.database.execute(`UPDATE outbox SET due_at = now() - interval '1 second' WHERE id = $1::uuid`, [id])
+      await system.system.memory.jobs.perform(id)
+    }
+    await eventually(async () => (await jobOf(canonization.id)).attempts === 0, 'nothing counted')
+    expect(upstream.requests).toHaveLength(before)
+    await call(system, 'DELETE', kill)
+    const found = finds('The user likes lemonade.')
+    upstream.script(...Array.from({ length: 4 }, () => found))
+    expect(await triedUntil(canonization.id, (row) => row.outcome !== null)).toMatchObject({ attempts: 1, outcome: 'done' })
+    expect(await storedOf(canonization.id)).toBe(1)
+    expect(await givenUp(canonization.id)).toEqual([])
   })
 
   it('does not close as done what a useless answer made it give up', async () => {

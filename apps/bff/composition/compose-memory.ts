@@ -1,5 +1,6 @@
 import { Embeddings } from '#domains/memory/embeddings'
-import { ExtractionService } from '#domains/memory/extraction.service'
+import { ModelUnreachableError } from '#domains/memory/extraction-asker'
+import { ExtractionService, ExtractionStoppedError } from '#domains/memory/extraction.service'
 import { MemoryService } from '#domains/memory/memory.service'
 import { MemoryUpkeep } from '#domains/memory/memory-upkeep.service'
 import { queryTexts } from '#domains/memory/query'
@@ -14,7 +15,7 @@ import { MemoryRepository } from '#infra/prisma/memory.repository'
 import { OutboxRepository } from '#infra/prisma/outbox.repository'
 import { RecallAuditRepository } from '#infra/prisma/recall-audit.repository'
 import { RealmRepository } from '#infra/prisma/worlds.repository'
-import { JobRunner } from '#runtime/jobs/job-runner'
+import { JobAwayError, JobRunner, JobStoppedError } from '#runtime/jobs/job-runner'
 import type { JobHandler } from '#runtime/jobs/job-runner'
 import type { MaintenanceRuns } from '#runtime/turn/maintenance-runs'
 import { composeEmbedder } from './compose-embedder.ts'
@@ -90,12 +91,19 @@ export async function composeMemory(foundation: Foundation, transport: Transport
   })
   const outbox = new OutboxRepository(database)
   const handlers: Record<string, JobHandler> = {
-    [EXTRACT]: async (row, { isLast, signal }) => {
-      await extraction.extract(row.payload['canonization_id'] ?? '', {
-        onEnd: async ({ outcome }) => void (await outbox.close(row.id, outcome === 'finished' ? 'done' : 'given_up')),
-        lastAttempt: isLast,
-        signal,
-      })
+    [EXTRACT]: async (row, { isLast, isLastAway, signal }) => {
+      try {
+        await extraction.extract(row.payload['canonization_id'] ?? '', {
+          onEnd: async ({ outcome }) => void (await outbox.close(row.id, outcome === 'finished' ? 'done' : 'given_up')),
+          lastAttempt: isLast,
+          lastHope: isLastAway,
+          signal,
+        })
+      } catch (error) {
+        if (error instanceof ExtractionStoppedError) throw new JobStoppedError(error.message, { cause: error })
+        if (error instanceof ModelUnreachableError) throw new JobAwayError(error.message, { cause: error })
+        throw error
+      }
     },
   }
   const jobs = new JobRunner({

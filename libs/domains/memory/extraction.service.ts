@@ -37,6 +37,8 @@ export type ExtractionOptions = {
   onEnd?: (end: ExtractionEnd) => Promise<void>
   /** The last attempt of a job: what cannot be done now is then given up on, visibly. */
   lastAttempt?: boolean
+  /** Also where the model cannot be reached, which may pass. */
+  lastHope?: boolean
   signal?: AbortSignal
 }
 
@@ -65,6 +67,11 @@ export class StalePoolError extends Error {
   }
 }
 
+/** The kill switch is set: nothing is asked of a model, and nothing is given up. */
+export class ExtractionStoppedError extends Error {
+  override readonly name = 'ExtractionStoppedError'
+}
+
 /** What a last attempt may well end by; null for anything else. */
 function hopelessCode(error: unknown): string | null {
   if (error instanceof ModelUnreachableError) return 'model_unavailable'
@@ -87,8 +94,8 @@ export class ExtractionService {
 
   /**
    * Goes through the range in batches, each stored in a transaction of its own. Answers how it ended, at once where it has ended before.
-   * Throws not_found for an unknown canonization; rejects where the model cannot be reached, to be tried again; on the last attempt of a job
-   * whatever went wrong ends it, visibly, and what nobody expected is thrown after that.
+   * Throws not_found for an unknown canonization, ExtractionStoppedError under the kill switch, ModelUnreachableError where the model cannot be
+   * reached, to be tried again; on the last attempt of a job whatever went wrong ends it, visibly, and what nobody expected is thrown after that.
    */
   async extract(canonizationId: string, options: ExtractionOptions = {}): Promise<ExtractionEnd> {
     try {
@@ -98,6 +105,7 @@ export class ExtractionService {
         options.signal?.throwIfAborted()
         const row = await this.#deps.extractions.read(canonizationId)
         if (row && row.outcome !== 'running') return await this.#end(row, options, { repeated: true })
+        if (await this.#deps.extractions.isStopped(place)) throw new ExtractionStoppedError()
         const ended = await this.#step(canonizationId, row, options)
         if (ended) return ended
       }
@@ -105,8 +113,9 @@ export class ExtractionService {
       if (error instanceof GiveUp) {
         return this.#giveUp({ canonizationId, code: error.code, runId: error.runId, asked: error.asked }, options)
       }
-      // A process that stops gives nothing up.
-      if (options.lastAttempt !== true || options.signal?.aborted === true) throw error
+      // A process that stops gives nothing up, and neither does an instance that is stopped.
+      if (options.signal?.aborted === true || error instanceof ExtractionStoppedError) throw error
+      if (options[error instanceof ModelUnreachableError ? 'lastHope' : 'lastAttempt'] !== true) throw error
       const code = hopelessCode(error)
       const end = await this.#giveUp({ canonizationId, code: code ?? 'unexpected_error', runId: null, asked: 0 }, options)
       if (code === null) throw error

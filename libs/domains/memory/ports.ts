@@ -379,6 +379,8 @@ export interface ExtractionStore {
   lockRange(canonizationId: string): Promise<CanonicalRange | null>
   /** The owner and character of any canonization, live or not. */
   place(canonizationId: string): Promise<{ owner_id: string; character_id: string } | null>
+  /** The kill switch reaches the place. */
+  isStopped(place: { owner_id: string; character_id: string }): Promise<boolean>
   /** Complete messages of people in the range, oldest first; no side branch, no partial (cases R3, R20). */
   messages(canonizationId: string): Promise<CanonicalMessage[]>
   /** Texts of memories that were given to these runs: what the model was shown is not extracted again. */

@@ -45,6 +45,15 @@ export class MemoryExtractionRepository implements ExtractionStore {
     return row ?? null
   }
 
+  async isStopped({ owner_id, character_id }: { owner_id: string; character_id: string }): Promise<boolean> {
+    const rows = await this.#sql.query(
+      `SELECT 1 FROM kill_flags
+       WHERE scope = 'global' OR (scope = 'owner' AND scope_id = $1::uuid) OR (scope = 'character' AND scope_id = $2::uuid) LIMIT 1`,
+      [owner_id, character_id],
+    )
+    return rows.length > 0
+  }
+
   messages(canonizationId: string): Promise<CanonicalMessage[]> {
     return this.#sql.query<CanonicalMessage>(
       `WITH RECURSIVE covered AS (

@@ -34,11 +34,12 @@ export class OutboxRepository implements OutboxStore {
     return rows === 1
   }
 
-  async fail(id: string, error: string, retryInSeconds: number): Promise<void> {
+  async fail(id: string, error: string, retryInSeconds: number, { uncounted } = { uncounted: false }): Promise<void> {
     await this.#database.execute(
-      `UPDATE outbox SET last_error = $2, claimed_until = NULL, due_at = clock_timestamp() + make_interval(secs => $3)
+      `UPDATE outbox SET last_error = $2, claimed_until = NULL, due_at = clock_timestamp() + make_interval(secs => $3),
+              attempts = attempts - CASE WHEN $4 AND attempts > 0 THEN 1 ELSE 0 END
        WHERE id = $1::uuid AND closed_at IS NULL`,
-      [id, error.slice(0, 500), retryInSeconds],
+      [id, error.slice(0, 500), retryInSeconds, uncounted],
     )
   }
 

@@ -9,7 +9,8 @@ export interface OutboxStore {
   claim(id: string, seconds: number): Promise<OutboxRow | null>
   /** Inside the handler's own transaction; false when it was closed already. */
   close(id: string, outcome: 'done' | 'given_up' | 'obsolete'): Promise<boolean>
-  fail(id: string, error: string, retryInSeconds: number): Promise<void>
+  /** `uncounted`: takes back the attempt that its claim counted. */
+  fail(id: string, error: string, retryInSeconds: number, options?: { uncounted: boolean }): Promise<void>
   /** Rows that are due and nobody's. */
   open(limit: number): Promise<string[]>
 }

@@ -3,8 +3,21 @@ import type { JobQueue } from '#kernel/ports/job-queue'
 import type { OutboxRow, OutboxStore } from '#kernel/ports/outbox'
 import type { UnitOfWork } from '#kernel/ports/unit-of-work'
 
-/** `isLast`: after this one the row is given up. `signal`: the process stops; a handler that then throws hands its row back. */
-export type JobAttempt = { isLast: boolean; signal: AbortSignal }
+/**
+ * `isLast`: after this one the row is given up; `isLastAway`: also where what it needs is away. `signal`: the process stops; a handler that then
+ * throws hands its row back.
+ */
+export type JobAttempt = { isLast: boolean; isLastAway: boolean; signal: AbortSignal }
+
+/** Thrown by a handler that may not work now (the kill switch): nothing was tried, and no attempt is counted. The name is kept with the row. */
+export class JobStoppedError extends Error {
+  override readonly name = 'JobStoppedError'
+}
+
+/** Thrown by a handler whose work needs something that is away, its cause: it is tried for about a day, ever more seldom. */
+export class JobAwayError extends Error {
+  override readonly name = 'JobAwayError'
+}
 
 /**
  * Does the work of one outbox row. It closes the row itself (`outbox.close`) in the transaction that stores its result, so that a job that
@@ -16,6 +29,11 @@ const CLAIM_SECONDS = 120
 const SWEEP_MS = 3_000
 const SWEEP_ROWS = 100
 const ATTEMPTS_MAX = 6
+/** With the pauses below some 22 hours; the longest pause between two of them, in seconds. */
+const AWAY_ATTEMPTS_MAX = 30
+const AWAY_PAUSE_SECONDS = 3_600
+/** How soon it is looked whether stopped work may go on. Seconds. */
+const STOPPED_SECONDS = 30
 
 export type JobRunnerDeps = {
   outbox: OutboxStore
@@ -74,13 +92,24 @@ export class JobRunner {
     const handler = handlers[row.topic]
     const { signal } = this.#stopping
     const isLast = row.attempts >= ATTEMPTS_MAX
+    const isLastAway = row.attempts >= AWAY_ATTEMPTS_MAX
     try {
       if (!handler) throw new Error(`there is no handler for ${row.topic}`)
-      await handler(row, { isLast, signal })
+      await handler(row, { isLast, isLastAway, signal })
     } catch (error) {
       // Who is told to stop has not failed: the row is the next process's at once, also after its last attempt.
       if (signal.aborted) return outbox.fail(row.id, 'stopped', 0)
+      if (error instanceof JobStoppedError) return outbox.fail(row.id, error.name, STOPPED_SECONDS, { uncounted: true })
       report(error, row.topic)
+      if (error instanceof JobAwayError) {
+        await outbox.fail(
+          row.id,
+          error.cause instanceof Error ? error.cause.name : error.name,
+          Math.min(2 ** row.attempts, AWAY_PAUSE_SECONDS),
+        )
+        if (isLastAway) await outbox.close(row.id, 'given_up')
+        return
+      }
       await outbox.fail(row.id, error instanceof Error ? error.name : 'error', 2 ** Math.min(row.attempts, 8))
       if (isLast) await outbox.close(row.id, 'given_up')
     }
