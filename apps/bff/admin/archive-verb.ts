@@ -40,10 +40,10 @@ export async function restoreArchive(input: {
   const foundation = await layFoundation({ config: input.config, logger: input.logger, overrides: {} })
   try {
     const record = composeRecord(foundation)
-    const { report, erased, epoch } = await record.archive.in(file, erasures)
+    const { report, erased, epoch, aside } = await record.archive.in(file, erasures)
     await record.keepFiles({ trustsAll: true })
     await record.anchors.anchor()
-    const value = `restored: ${report.streams} chains, ${report.events} events, ${report.anchors.count} anchors: intact; ${erased} texts erased again; epoch ${epoch}`
+    const value = `restored: ${report.streams} chains, ${report.events} events, ${report.anchors.count} anchors: intact; ${erased} texts erased again; epoch ${epoch}${aside ? `; ${aside.count} anchors of this home from after the archive were put aside in ${aside.path}` : ''}`
     return { value, ok: true }
   } finally {
     await foundation.lifecycle.close()

@@ -1,4 +1,5 @@
 import { AnchorCheck } from '#domains/record/anchor-check'
+import type { AnchorFork } from '#domains/record/anchor-ports'
 import { AnchorService } from '#domains/record/anchor.service'
 import { EvidenceService } from '#domains/record/evidence.service'
 import { VerifyService } from '#domains/record/verify.service'
@@ -48,7 +49,9 @@ export function composeRecord(foundation: Foundation): RecordParts {
       now: () => clock.now().getTime(),
     })
   const verify = verifyBy(signer)
-  const anchors = new AnchorService({ unitOfWork: database, log, store, file, signer, clock })
+  const onSetAside = ({ from, count, epoch }: AnchorFork, path: string): void =>
+    logger.warn({ from, count, epoch, path }, 'anchors of a time that a restore took back were put aside')
+  const anchors = new AnchorService({ unitOfWork: database, log, store, file, signer, clock, onSetAside })
   const keepFiles: RecordParts['keepFiles'] = async (options) => {
     await anchors.keepFile(options)
     await ledger.keep(database)
@@ -83,7 +86,9 @@ export function composeRecord(foundation: Foundation): RecordParts {
       ids: foundation.ids,
       ledgers: (given) => (given === null ? [ledger.path] : [ledger.path, given]),
       // Where this home has no file of anchors, nothing but the archive says whose signatures count.
-      verify: () => verifyBy({ ...signer, knows: async (key) => (await signer.knows(key)) || (await file.last()) === 0 }).verifyAll(),
+      verify: (options) =>
+        verifyBy({ ...signer, knows: async (key) => (await signer.knows(key)) || (await file.last()) === null }).verifyAll(options),
+      anchors,
       allowLong: (work) => (lightDatabase ? lightDatabase.allowLongStatements(work) : work()),
     }),
   }

@@ -22,11 +22,15 @@ export interface AnchorStore {
   lastRecorded(): Promise<number>
 }
 
+/** Anchors on file from a number on that are of a time which a restore took back. `epoch`: theirs. */
+export type AnchorFork = { from: number; count: number; epoch: number }
+
 /** The file outside the database that holds every anchor too. */
 export interface AnchorFile {
   /** Oldest first. Lines that a crash cut off are left out. */
   read(): AsyncIterable<SignedAnchor>
-  /** The number of the last one; 0 for none. */
-  last(): Promise<number>
+  last(): Promise<SignedAnchor | null>
   append(anchors: readonly SignedAnchor[]): Promise<void>
+  /** Moves the anchors from a number on to the end of a file beside this one, which is named after their epoch. Answers its path. */
+  setAside(fork: Pick<AnchorFork, 'from' | 'epoch'>): Promise<string>
 }

@@ -2,11 +2,11 @@ import type { AnchorBody, SignedAnchor } from '#contracts'
 import type { Clock } from '#kernel/ports/clock'
 import type { EventLog } from '#kernel/ports/event-log'
 import type { UnitOfWork } from '#kernel/ports/unit-of-work'
-import { headLeaf, isSignedByItsKey, NO_ANCHOR_HASH, signAnchor } from '#kernel/record/anchor'
+import { anchorBody, headLeaf, isSignedByItsKey, NO_ANCHOR_HASH, signAnchor } from '#kernel/record/anchor'
 import type { AnchorSigner } from '#kernel/record/anchor'
 import { sha256Hex } from '#kernel/record/chain'
 import { MerkleRoot } from '#kernel/record/merkle'
-import type { AnchorFile, AnchorStore } from './anchor-ports.ts'
+import type { AnchorFile, AnchorFork, AnchorStore } from './anchor-ports.ts'
 
 export type AnchorServiceDeps = {
   unitOfWork: UnitOfWork
@@ -15,6 +15,8 @@ export type AnchorServiceDeps = {
   file: AnchorFile
   signer: AnchorSigner
   clock: Clock
+  /** Told of anchors that were put aside, and where they are. */
+  onSetAside?: (fork: AnchorFork, path: string) => void
 }
 
 /** Heads, or anchors, that are held in memory at once. */
@@ -104,9 +106,63 @@ export class AnchorService {
     return filing
   }
 
+  /**
+   * Where the file goes on into a time that a restore took back: past the last anchor that an archive of `epoch` holds, or along another
+   * line of a later epoch. Inside the unit of work that restores.
+   */
+  forkOf(archive: { epoch: number }): Promise<AnchorFork | null> {
+    return this.#fork(async (line, stored) => stored === undefined || (line.hash !== stored.hash && epochOf(line) > archive.epoch))
+  }
+
+  async setAside(fork: AnchorFork): Promise<string> {
+    const path = await this.#deps.file.setAside(fork)
+    this.#deps.onSetAside?.(fork, path)
+    return path
+  }
+
+  /** Another home of the instance restored it: its anchors of a later epoch, signed by a key of ours, stand where this file has others. */
+  async #leaveFork(): Promise<void> {
+    const { store, file, signer } = this.#deps
+    const last = await file.last()
+    if (!last || epochOf(last) >= (await store.instance()).epoch) return
+    const [same] = await store.list(last.seq - 1, 1)
+    if (same?.seq === last.seq && same.hash === last.hash) return
+    const fork = await this.#fork(
+      async (line, stored) =>
+        stored !== undefined &&
+        line.hash !== stored.hash &&
+        epochOf(stored) > epochOf(line) &&
+        isSignedByItsKey(stored) &&
+        (await signer.knows(stored.public_key)),
+    )
+    if (fork) await this.setAside(fork)
+  }
+
+  /** From the first anchor on file that is `other` than what the database has under its number. */
+  async #fork(other: (line: SignedAnchor, stored: SignedAnchor | undefined) => Promise<boolean>): Promise<AnchorFork | null> {
+    const { store, file } = this.#deps
+    let page = new Map<number, SignedAnchor>()
+    let paged = 0
+    let seen = 0
+    let fork: AnchorFork | null = null
+    for await (const line of file.read()) {
+      if (fork && line.seq >= fork.from) fork.count += 1
+      // Processes that share a home may both have filed it.
+      if (fork || line.seq <= seen) continue
+      seen = line.seq
+      if (line.seq > paged) {
+        page = new Map((await store.list(line.seq - 1, PAGE)).map((anchor) => [anchor.seq, anchor]))
+        paged = line.seq - 1 + PAGE
+      }
+      if (await other(line, page.get(line.seq))) fork = { from: line.seq, count: 1, epoch: epochOf(line) }
+    }
+    return fork
+  }
+
   async #keepFile(trustsAll: boolean): Promise<number> {
     const { store, file, signer } = this.#deps
-    const first = await file.last()
+    await this.#leaveFork()
+    const first = (await file.last())?.seq ?? 0
     let last = first
     for (let isWhole = true; isWhole;) {
       const page = await store.list(last, PAGE)
@@ -122,6 +178,11 @@ export class AnchorService {
     }
     return last - first
   }
+}
+
+/** 0 where it says none. */
+function epochOf(anchor: SignedAnchor): number {
+  return anchorBody(anchor)?.cluster_epoch ?? 0
 }
 
 /** Number and Merkle root of the heads under an anchor, read in pages. */

@@ -52,17 +52,28 @@ type Verified = { stream: string; events: number; hash: Uint8Array; faults: Faul
  */
 export class VerifyService {
   readonly #source: ChainSource
-  readonly #anchors: { check(): Promise<AnchorFindings> }
+  readonly #anchors: { check(options: { before?: number }): Promise<AnchorFindings> }
   readonly #now: () => number
 
-  constructor({ source, anchors, now }: { source: ChainSource; anchors: { check(): Promise<AnchorFindings> }; now: () => number }) {
+  constructor({
+    source,
+    anchors,
+    now,
+  }: {
+    source: ChainSource
+    anchors: { check(options: { before?: number }): Promise<AnchorFindings> }
+    now: () => number
+  }) {
     this.#source = source
     this.#anchors = anchors
     this.#now = now
   }
 
-  /** `signal`: nobody wants to know any more; throws its reason between two streams. */
-  async verifyAll({ signal }: { signal?: AbortSignal } = {}): Promise<VerifyReport> {
+  /**
+   * `signal`: nobody wants to know any more; throws its reason between two streams. `before`: anchors on file from this number on are of a
+   * time that a restore takes back.
+   */
+  async verifyAll({ signal, before }: { signal?: AbortSignal; before?: number } = {}): Promise<VerifyReport> {
     const started = this.#now()
     const faults: Fault[] = []
     let streams = 0
@@ -81,7 +92,7 @@ export class VerifyService {
       if (last === undefined || page.length < PAGE) break
       after = last
     }
-    const anchors = await this.#anchors.check()
+    const anchors = await this.#anchors.check({ before })
     faults.push(...anchors.faults)
     for (const { stream } of anchors.faults) if (stream !== ANCHORS) await this.#source.quarantine(stream)
     return {

@@ -3,6 +3,8 @@ import type { ContentStore } from '#kernel/ports/content-store'
 import type { Clock, Ids } from '#kernel/ports/clock'
 import type { EventLog } from '#kernel/ports/event-log'
 import type { OutboxStore } from '#kernel/ports/outbox'
+import type { AnchorFork } from '#domains/record/anchor-ports'
+import type { AnchorService } from '#domains/record/anchor.service'
 import { AFTER_RESTORE } from '#domains/record/after-restore'
 import type { Database } from '../prisma/database.ts'
 import type { LedgerEntry } from '../record/erasure-ledger.ts'
@@ -35,12 +37,15 @@ export type ArchiveDeps = {
   /** Ids that were erased, as the files outside the database know them. */
   ledgers: (given: string | null) => readonly string[]
   /** Verifies everything as it is now inside the unit of work, taking the archive's word for whose signatures count where nothing else says it. */
-  verify: () => Promise<VerifyReport>
+  verify: (options: { before?: number }) => Promise<VerifyReport>
+  /** The file of anchors outside the database, which may know of a time after the archive. */
+  anchors: Pick<AnchorService, 'forkOf' | 'setAside'>
   /** Statements on the light tier may take long now. */
   allowLong: <Result>(work: () => Promise<Result>) => Promise<Result>
 }
 
-export type Restored = { report: VerifyReport; erased: number; epoch: number }
+/** `aside`: anchors of this home that are later than the archive, and the file that they were moved to. */
+export type Restored = { report: VerifyReport; erased: number; epoch: number; aside: (AnchorFork & { path: string }) | null }
 
 const ERASE_AT_ONCE = 1_000
 
@@ -68,10 +73,10 @@ export class Archive {
 
   /**
    * Restores into an empty instance, all of it or nothing: rows, then what was erased since the archive was made, the raised epoch and the
-   * event that says so, then a full verification. Throws NotEmptyError, ArchiveDamagedError, ArchiveVersionError, RestoredBrokenError.
+   * event that says so, then a full verification. Anchors of this home from after the archive are put aside and not compared with it. Throws NotEmptyError, ArchiveDamagedError, ArchiveVersionError, RestoredBrokenError.
    */
   in(path: string, ledger: string | null = null): Promise<Restored> {
-    const { database, verify, allowLong } = this.#deps
+    const { database, verify, anchors, allowLong } = this.#deps
     return allowLong(async () => {
       // Once through without touching anything: most damage is found before a table is locked.
       const { header, digest } = await checkArchive(path)
@@ -81,9 +86,10 @@ export class Archive {
         await database.execute('UPDATE instance SET cluster_epoch = $1', [epoch])
         const erased = await this.#eraseAgain(ledger)
         await this.#record({ header, epoch, erased, digest })
-        const report = await verify()
+        const fork = await anchors.forkOf({ epoch: header.cluster_epoch })
+        const report = await verify({ before: fork?.from })
         if (!report.intact) throw new RestoredBrokenError(path, report)
-        return { report, erased, epoch }
+        return { report, erased, epoch, aside: fork && { ...fork, path: await anchors.setAside(fork) } }
       })
     })
   }

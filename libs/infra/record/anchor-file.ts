@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { mkdir, open } from 'node:fs/promises'
+import { mkdir, open, rename } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { SignedAnchor } from '#contracts'
 import type { AnchorFile } from '#domains/record/anchor-ports'
@@ -25,13 +25,13 @@ export class HomeAnchorFile implements AnchorFile {
     }
   }
 
-  async last(): Promise<number> {
+  async last(): Promise<SignedAnchor | null> {
     const lines = (await this.#tail()).split('\n').toReversed()
     for (const line of lines) {
       const anchor = parseLine(line)
-      if (anchor) return anchor.seq
+      if (anchor) return anchor
     }
-    return 0
+    return null
   }
 
   async append(anchors: readonly SignedAnchor[]): Promise<void> {
@@ -46,6 +46,23 @@ export class HomeAnchorFile implements AnchorFile {
     } finally {
       await file.close()
     }
+  }
+
+  async setAside({ from, epoch }: Parameters<AnchorFile['setAside']>[0]): Promise<string> {
+    const aside = join(dirname(this.path), `anchors.epoch-${epoch}.jsonl`)
+    const rest = `${this.path}.unfinished`
+    // Aside first, then away: a crash in between leaves them in both.
+    const [moved, kept] = [await open(aside, 'a', 0o600), await open(rest, 'w', 0o600)]
+    try {
+      for await (const anchor of this.read()) await (anchor.seq < from ? kept : moved).appendFile(`${JSON.stringify(anchor)}\n`)
+      await moved.sync()
+      await kept.sync()
+    } finally {
+      await moved.close()
+      await kept.close()
+    }
+    await rename(rest, this.path)
+    return aside
   }
 
   /** The file's last bytes, dozens of lines of them. */
