@@ -59,6 +59,7 @@ export const invariants: readonly Clause[] = [
       [runs]: ['is left by waiting too long, visibly'],
       'test/invariants/broken-resume.spec.ts': ['once the question’s time is over'],
       [acting]: ['looks for what was never sent a bounded number of times'],
+      'test/ports/stragglers.spec.ts': ['closes the questions of all others'],
     },
   },
   {

@@ -32,6 +32,8 @@ export type Slice = {
   memories: MemoryService
   recalls: RecallService
   upkeep: MemoryUpkeep
+  /** Memories whose text could not be erased, as told. */
+  failed: readonly string[]
   extraction: ExtractionService
   embeddings: Embeddings
   store: MemoryRepository
@@ -98,11 +100,13 @@ export class MemoryWorld {
     }
     const deps: ChangeDeps = { store, index, embeddings, contents, log, ids }
     const common = { ...deps, unitOfWork: database, clock }
+    const failed: string[] = []
     const recalls = new RecallService({ recaller, audits, embeddings, unitOfWork: database, clock, ids, profile: options.profile })
     return {
       memories: new MemoryService({ ...common, recall: recalls }),
       recalls,
-      upkeep: new MemoryUpkeep(common),
+      upkeep: new MemoryUpkeep({ ...common, report: (_, memoryId) => void failed.push(memoryId) }),
+      failed,
       extraction: new ExtractionService({ ...common, extractions: new MemoryExtractionRepository(database), recaller, model }),
       embeddings,
       store,

@@ -54,7 +54,16 @@ export function composeActions(
 ): Actions {
   const { deps, runs, trees, wake } = parts
   const characters = new CharacterRepository(database)
-  const approvals = new ApprovalsService({ unitOfWork: database, approvals: deps.approvals, runs, contents, log, clock, wake })
+  const approvals = new ApprovalsService({
+    unitOfWork: database,
+    approvals: deps.approvals,
+    runs,
+    contents,
+    log,
+    clock,
+    wake,
+    report: (error, approvalId) => logger.error({ err: error, approval: approvalId }, 'a question could not be closed; it is tried again'),
+  })
   lifecycle.addWork({
     name: 'approvals',
     role: 'bff',

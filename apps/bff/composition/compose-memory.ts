@@ -74,7 +74,12 @@ export async function composeMemory(foundation: Foundation, transport: Transport
     clock,
     ids,
   })
-  const upkeep = new MemoryUpkeep({ ...change, unitOfWork: database, clock })
+  const upkeep = new MemoryUpkeep({
+    ...change,
+    unitOfWork: database,
+    clock,
+    report: (error, memoryId) => logger.error({ err: error, memory: memoryId }, 'a text could not be erased; it is tried again'),
+  })
   let maintenance: MaintenanceRuns | null = null
   const extraction = new ExtractionService({
     ...change,

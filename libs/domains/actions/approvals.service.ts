@@ -6,6 +6,10 @@ import type { ContentStore } from '#kernel/ports/content-store'
 import type { EventLog } from '#kernel/ports/event-log'
 import type { RunRow, RunStore } from '#kernel/ports/run-store'
 import type { UnitOfWork } from '#kernel/ports/unit-of-work'
+import { Stragglers } from '#kernel/sweeps/stragglers'
+
+/** Questions that are closed in one round. */
+const EXPIRED_AT_ONCE = 100
 
 export type ApprovalsDeps = {
   unitOfWork: UnitOfWork
@@ -16,6 +20,8 @@ export type ApprovalsDeps = {
   clock: Clock
   /** Somebody may take the run on. After the commit. */
   wake(run: Pick<RunRow, 'id' | 'kind' | 'character_id'>): void
+  /** Of a question that could not be closed. */
+  report(error: unknown, approvalId: string): void
 }
 
 /**
@@ -24,6 +30,7 @@ export type ApprovalsDeps = {
  */
 export class ApprovalsService {
   readonly #deps: ApprovalsDeps
+  readonly #stragglers = new Stragglers()
 
   constructor(deps: ApprovalsDeps) {
     this.#deps = deps
@@ -107,20 +114,35 @@ export class ApprovalsService {
     return withoutArguments(await this.get(ownerId, approvalId))
   }
 
-  /** Silence counts as a no: questions whose time is over are closed and their runs go on. Answers how many. */
+  /**
+   * Silence counts as a no: questions whose time is over are closed and their runs go on, each by itself. Answers how many were. One that cannot
+   * be closed, since its owner's stream is broken, is told and stands behind all others.
+   */
   async expire(): Promise<number> {
-    const { unitOfWork, approvals, runs, clock } = this.#deps
-    const due = await approvals.due(clock.now(), 100)
-    for (const { id, owner_id: ownerId, run_id: runId } of due) {
-      await unitOfWork.run(async () => {
-        const run = await runs.lock(ownerId, runId)
-        const row = await approvals.lock(ownerId, id)
-        if (!run || row?.state !== 'pending' || row.expires_at > clock.now()) return
-        await this.#settle(row, 'expired', { by: null, actor: 'clock' })
-        if (run.ended_at === null) await this.#goOn(run)
-      })
+    const { approvals, clock, report } = this.#deps
+    let closed = 0
+    for (const row of await approvals.due(clock.now(), EXPIRED_AT_ONCE, this.#stragglers.ids)) {
+      try {
+        if (await this.#expire(row)) closed += 1
+        this.#stragglers.forget(row.id)
+      } catch (error) {
+        this.#stragglers.note(row.id)
+        report(error, row.id)
+      }
     }
-    return due.length
+    return closed
+  }
+
+  #expire({ id, owner_id: ownerId, run_id: runId }: ApprovalRow): Promise<boolean> {
+    const { unitOfWork, approvals, runs, clock } = this.#deps
+    return unitOfWork.run(async () => {
+      const run = await runs.lock(ownerId, runId)
+      const row = await approvals.lock(ownerId, id)
+      if (!run || row?.state !== 'pending' || row.expires_at > clock.now()) return false
+      await this.#settle(row, 'expired', { by: null, actor: 'clock' })
+      if (run.ended_at === null) await this.#goOn(run)
+      return true
+    })
   }
 
   async #settle(

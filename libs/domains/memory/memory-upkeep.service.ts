@@ -3,16 +3,25 @@ import type { Clock } from '#kernel/ports/clock'
 import type { UnitOfWork } from '#kernel/ports/unit-of-work'
 import { eraseTexts, MemoryChange } from './memory-change.ts'
 import type { ChangeCause, ChangeDeps } from './memory-change.ts'
-import type { AffectedMemory, MemoryFlag, MemoryRow } from './ports.ts'
+import type { AffectedMemory, MemoryFlag, MemoryRow, MemoryStore } from './ports.ts'
 
-/** Memories whose texts are erased in one unit of work. */
+/** Versions that are looked at together. */
 const BATCH = 100
+/** So many that cannot be erased are no longer theirs alone: the round ends. */
+const FAILURES_MAX = 1_000
+
+export type MemoryUpkeepDeps = ChangeDeps & {
+  unitOfWork: UnitOfWork
+  clock: Clock
+  /** Of a memory whose text could not be erased. */
+  report(error: unknown, memoryId: string): void
+}
 
 /** What happens to memories because of something else: sources deleted, canon withdrawn, time passed, a character gone. */
 export class MemoryUpkeep {
-  readonly #deps: ChangeDeps & { unitOfWork: UnitOfWork; clock: Clock }
+  readonly #deps: MemoryUpkeepDeps
 
-  constructor(deps: ChangeDeps & { unitOfWork: UnitOfWork; clock: Clock }) {
+  constructor(deps: MemoryUpkeepDeps) {
     this.#deps = deps
   }
 
@@ -43,30 +52,45 @@ export class MemoryUpkeep {
     })
   }
 
-  /** Erases the text of rejected and undone memories whose window is over; answers how many versions. Only tidies: reading compares times. */
+  /**
+   * Erases the text of rejected and undone memories whose window is over, each by itself; answers how many versions. One that cannot be, since
+   * its owner's stream is broken, is told and left to the next round. Only tidies: reading compares times.
+   */
   async eraseExpired(): Promise<number> {
-    const { store, unitOfWork, contents, clock } = this.#deps
+    const { store, clock, report } = this.#deps
+    const failed = new Set<string>()
     let erased = 0
-    for (;;) {
-      const due = await store.due(clock.now(), BATCH)
-      if (due.length === 0) return erased
+    while (failed.size < FAILURES_MAX) {
+      const due = await store.due(clock.now(), BATCH, [...failed])
+      if (due.length === 0) break
       for (const [memoryId, versions] of Map.groupBy(due, (row) => row.memory_id)) {
-        const [first] = versions
-        if (!first) continue
-        await unitOfWork.run(async () => {
-          const change = await MemoryChange.begin(this.#deps, first, this.#cause('memory.expire'))
-          const memory = await store.find(first.owner_id, memoryId, change.now)
-          if (memory && (memory.state === 'rejected' || memory.state === 'undone')) await change.remove([memoryId], 'undo_window_closed')
-          else {
-            const contentIds = versions.map((version) => version.content_id)
-            await eraseTexts({ store, contents }, { ownerId: first.owner_id, contentIds, cause: 'memory.undo_window_closed' })
-          }
-          await store.settleExpiries(versions.map((version) => version.version_id))
-          await change.finish()
-        })
-        erased += versions.length
+        try {
+          await this.#erase(memoryId, versions)
+          erased += versions.length
+        } catch (error) {
+          failed.add(memoryId)
+          report(error, memoryId)
+        }
       }
     }
+    return erased
+  }
+
+  async #erase(memoryId: string, versions: Awaited<ReturnType<MemoryStore['due']>>): Promise<void> {
+    const { store, unitOfWork, contents } = this.#deps
+    const [first] = versions
+    if (!first) return
+    await unitOfWork.run(async () => {
+      const change = await MemoryChange.begin(this.#deps, first, this.#cause('memory.expire'))
+      const memory = await store.find(first.owner_id, memoryId, change.now)
+      if (memory && (memory.state === 'rejected' || memory.state === 'undone')) await change.remove([memoryId], 'undo_window_closed')
+      else {
+        const contentIds = versions.map((version) => version.content_id)
+        await eraseTexts({ store, contents }, { ownerId: first.owner_id, contentIds, cause: 'memory.undo_window_closed' })
+      }
+      await store.settleExpiries(versions.map((version) => version.version_id))
+      await change.finish()
+    })
   }
 
   /** All memories of a character are tombstoned, and the key of its digests is destroyed. Throws validation_failed for an empty id (case R8). */

@@ -164,9 +164,11 @@ export interface MemoryStore {
 
   /** The text of these versions goes at that time. */
   expire(ownerId: string, versionIds: readonly string[], eraseAt: Date): Promise<void>
+  /** Versions whose text is to go, but for those of the memories that are named. */
   due(
     now: Date,
     limit: number,
+    without: readonly string[],
   ): Promise<{ version_id: string; content_id: string; memory_id: string; owner_id: string; character_id: string; realm_id: string }[]>
   settleExpiries(versionIds: readonly string[]): Promise<void>
 

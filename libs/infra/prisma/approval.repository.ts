@@ -92,10 +92,10 @@ export class ApprovalRepository implements ApprovalStore {
     )
   }
 
-  async due(now: Date, limit: number): Promise<ApprovalRow[]> {
+  async due(now: Date, limit: number, last: readonly string[]): Promise<ApprovalRow[]> {
     return this.#database.query<ApprovalRow>(
-      `SELECT ${columns} FROM approvals WHERE state = 'pending' AND expires_at <= $1 ORDER BY expires_at LIMIT $2`,
-      [now, limit],
+      `SELECT ${columns} FROM approvals WHERE state = 'pending' AND expires_at <= $1 ORDER BY id = ANY ($3::uuid[]), expires_at LIMIT $2`,
+      [now, limit, [...last]],
     )
   }
 }

@@ -369,12 +369,13 @@ export class MemoryRepository implements MemoryStore {
   due(
     now: Date,
     limit: number,
+    without: readonly string[],
   ): Promise<{ version_id: string; content_id: string; memory_id: string; owner_id: string; character_id: string; realm_id: string }[]> {
     return this.#sql.query(
       `SELECT x.version_id, v.content_id, v.memory_id, v.owner_id, v.character_id, v.realm_id
        FROM memory_expiries x JOIN memory_versions v ON v.id = x.version_id
-       WHERE x.erase_at <= $1::timestamptz ORDER BY v.memory_id, v.version LIMIT $2::int`,
-      [now, limit],
+       WHERE x.erase_at <= $1::timestamptz AND v.memory_id <> ALL ($3::uuid[]) ORDER BY v.memory_id, v.version LIMIT $2::int`,
+      [now, limit, [...without]],
     )
   }
 

@@ -234,7 +234,8 @@ export class RunRepository implements RunStore {
 
   async queueExpired(): Promise<RunRow[]> {
     return this.#database.query<RunRow>(
-      `SELECT ${columns} FROM runs r WHERE r.state = 'queued' AND r.${ours} AND r.queue_expires_at < clock_timestamp() LIMIT 100`,
+      `SELECT ${columns} FROM runs r WHERE r.state = 'queued' AND r.${ours} AND r.queue_expires_at < clock_timestamp()
+       ORDER BY r.lease_until NULLS FIRST, r.queue_expires_at LIMIT 100`,
     )
   }
 

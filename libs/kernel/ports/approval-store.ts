@@ -45,8 +45,8 @@ export interface ApprovalStore {
   move(approvalId: string, change: { from: ApprovalState; to: ApprovalState; by: string | null; at: Date }): Promise<boolean>
   /** The run is over: nobody has to answer any more. */
   revokeOf(runId: string, at: Date): Promise<void>
-  /** Pending questions whose time is over. */
-  due(now: Date, limit: number): Promise<ApprovalRow[]>
+  /** Pending questions whose time is over, oldest first; those that are named come after all others. */
+  due(now: Date, limit: number, last: readonly string[]): Promise<ApprovalRow[]>
 }
 
 /** Where a suspended run stands. */
