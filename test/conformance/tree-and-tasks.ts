@@ -6,6 +6,7 @@ const broker = 'libs/kernel/effects/broker.spec.ts'
 const ledger = 'test/ports/effect-ledger.spec.ts'
 const consent = 'test/ports/memory-consent.spec.ts'
 const actions = 'test/story/actions.spec.ts'
+const bound = 'test/story/bound-yes.spec.ts'
 const lost = 'test/story/owner-lost.spec.ts'
 const storyTree = 'test/story/tree.spec.ts'
 const story = 'test/story/story.spec.ts'
@@ -178,12 +179,20 @@ export const actionClauses: readonly Clause[] = [
   {
     id: 'ACT.approval-versions',
     must: 'A yes is bound to the versions that it was given under.',
-    tests: { [admission]: ['serve nothing else: same_versions'] },
+    tests: {
+      [admission]: ['serve nothing else: same_versions'],
+      [bound]: ['gets nothing of what was allowed to the one before it', 'is not what the owner was asked about'],
+      [taskApprovals]: ['E5: a yes for one version of a tool sends nothing to the next'],
+    },
   },
   {
     id: 'ACT.approval-expiry',
     must: 'A yes that came too late, or was taken back, is a no.',
-    tests: { [admission]: ['takes silence for a no'], [actions]: ['does not happen when the permission went in between'] },
+    tests: {
+      [admission]: ['takes silence for a no'],
+      [actions]: ['does not happen when the permission went in between'],
+      [bound]: ['lets nothing out when its run is back too late', 'lets nothing out that waited for its target for longer'],
+    },
   },
   {
     id: 'ACT.approval-again',
@@ -201,7 +210,7 @@ export const actionClauses: readonly Clause[] = [
   {
     id: 'ACT.bind-once',
     must: 'An intent is bound once, by owner, key and the hash of its arguments.',
-    tests: { [ledger]: ['binds a key once', 'gives another owner the same key'] },
+    tests: { [ledger]: ['binds a key once', 'gives another owner the same key', 'sends nothing that is bound to no version of its tool'] },
   },
   { id: 'ACT.claim-by-lease', must: 'An effect is claimed by a lease.', tests: { [ledger]: ['lets only the newest claim send'] } },
   { id: 'ACT.look-up-first', must: 'The target is asked before anything is sent to it.', tests: { [broker]: ['asks the target first'] } },

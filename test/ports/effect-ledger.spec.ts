@@ -209,6 +209,14 @@ describe.each(portTiers)('the effect ledger on the %s tier', (name) => {
     ).rejects.toThrow(/begins as an intent/)
   })
 
+  it('sends nothing that is bound to no version of its tool', async () => {
+    const effect = await tier.effects.bind(newEffect({ tool_version: null }))
+    const claim = await tier.effects.claim(effect.id, 'test')
+    await expect(tier.effects.markExecuting(effect.id, claim?.fence ?? 0)).rejects.toThrow(/bound to no version/)
+    expect(await tier.effects.get(effect.id)).toMatchObject({ state: 'intent', tool_version: null })
+    expect(await tier.effects.settle(effect.id, 'denied', settlement)).toBe(true)
+  })
+
   it('asks, is answered once, and lets a yes serve once', async () => {
     const id = tier.ids.next()
     const at = new Date()

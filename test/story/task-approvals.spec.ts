@@ -144,4 +144,26 @@ describe('an action', () => {
     // A yes serves once: the same action is not done a second time by it.
     expect((await approvalOf(plane, first)).state).toBe('used')
   })
+
+  it('E5: a yes for one version of a tool sends nothing to the next, bound or not', async () => {
+    await grantAll(plane, names, asks)
+    const { contract } = pay
+    const task = await startedTask(plane, ['pay'])
+    const asked = { key: 'e5-asked', tool: 'pay', independent: true }
+    const bound = { key: 'e5-bound', tool: 'pay', independent: true }
+    const waiting = await submit(plane, task, asked)
+    pay.lookUp = () => ({ type: 'unavailable' })
+    await decide(plane, await submit(plane, task, bound), 'approve')
+    expect((await submit(plane, task, bound)).outcome).toBe('pending')
+    try {
+      pay.contract = { ...contract, description: 'Pays somebody else.', version: 'f'.repeat(64) }
+      pay.lookUp = () => null
+      expect(await submit(plane, task, bound)).toMatchObject({ outcome: 'denied', reason: 'tool_changed', charged_micros: 0 })
+      await decide(plane, waiting, 'approve')
+      expect(await submit(plane, task, asked)).toMatchObject({ outcome: 'denied', reason: 'approval_does_not_fit' })
+      expect(pay.happened).toEqual([])
+    } finally {
+      pay.contract = contract
+    }
+  })
 })

@@ -161,9 +161,8 @@ describe('tools', () => {
       (await refused('POST', `/v1/tool-sources/${source.id}/accept`, { tools: [{ name: tool.name, version: 'ab'.repeat(32) }] })).code,
     ).toBe('revision_conflict')
     expect((await accept(source)).tools[0]).toMatchObject({ accepted: true })
-    expect(await lingtai.system.tools.list(lingtai.ownerId)).toContainEqual(
-      expect.objectContaining({ name: tool.name, version: tool.version }),
-    )
+    const found = await lingtai.system.tools.find(lingtai.ownerId, tool.name)
+    expect(await lingtai.system.tools.list(lingtai.ownerId)).toContainEqual(found?.contract)
     seen = []
     expect(await use(tool.name, { what: 'a/b' })).toMatchObject({
       type: 'done',
@@ -305,6 +304,22 @@ describe('sources', () => {
     seen = []
     expect(await use(`http/${source.name}.look`, { what: 'x' })).toEqual({ type: 'failed', code: 'headers_lost', observation: null })
     expect(seen).toEqual([])
+    // Nobody can be asked whether it happened already, and nothing waits for that: the call itself says what is wrong.
+    const found = await lingtai.system.tools.find(lingtai.ownerId, `http/${source.name}.look`)
+    expect(await found?.target.lookUp({} as EffectCall)).toBeNull()
+  })
+
+  it('offer other tools when they are made anew under the same name', async () => {
+    const declared = httpSource()
+    const versionOf = async (name: string) => (await lingtai.system.tools.find(lingtai.ownerId, `http/${name}.look`))?.contract.version
+    const first = await accept(await create(declared))
+    const version = await versionOf(first.name)
+    expect(await versionOf(first.name)).toBe(version)
+    await call(lingtai, 'DELETE', `/v1/tool-sources/${first.id}`)
+    const second = await accept(await create(declared))
+    expect(second.tools).toEqual(first.tools.map((tool) => ({ ...tool, source: { ...tool.source, id: second.id } })))
+    expect(await versionOf(first.name)).toMatch(/^[0-9a-f]{64}$/)
+    expect(await versionOf(first.name)).not.toBe(version)
   })
 
   it('take operations of an OpenAPI document, and say what was left out', async () => {

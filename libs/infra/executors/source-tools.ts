@@ -3,6 +3,7 @@ import { contractOfSource, isAccepted } from '#domains/tools/source-contract'
 import { openHeaders } from '#domains/tools/source-headers'
 import type { Clock } from '#kernel/ports/clock'
 import type { EffectTarget, ToolCatalogue, ToolContract } from '#kernel/ports/effect-target'
+import { sha256Hex } from '#kernel/record/chain'
 import { constraintsOf } from './contract.ts'
 import { HttpTarget } from './http/http-target.ts'
 import type { McpSessions } from './mcp/mcp-sessions.ts'
@@ -30,14 +31,14 @@ export class SourceTools implements ToolCatalogue {
   }
 
   async list(ownerId: string): Promise<readonly ToolContract[]> {
-    return (await this.#accepted(ownerId)).map(({ contract }) => contract)
+    return (await this.#accepted(ownerId)).map(boundToSource)
   }
 
   async find(ownerId: string, name: string): Promise<{ contract: ToolContract; target: EffectTarget } | null> {
     // Names of other kinds are known by their beginning, and cost no question.
     if (!/^(http|mcp)\//.test(name)) return null
     const found = (await this.#accepted(ownerId)).find(({ contract }) => contract.name === name)
-    return found ? { contract: found.contract, target: await this.#target(found) } : null
+    return found ? { contract: boundToSource(found), target: await this.#target(found) } : null
   }
 
   async #accepted(ownerId: string): Promise<Accepted[]> {
@@ -70,6 +71,11 @@ export class SourceTools implements ToolCatalogue {
 }
 
 type Accepted = { source: ToolSourceRow; row: SourceToolRow; contract: ToolContract }
+
+/** A source that was made anew under the same name is another place: what was bound to the old one does not go there. */
+function boundToSource({ source, contract }: Accepted): ToolContract {
+  return { ...contract, version: sha256Hex(`${source.id} ${contract.version}`) }
+}
 
 /** A tool that is accepted and cannot be called at present: nothing is ever sent. */
 class UnreachableTarget implements EffectTarget {

@@ -80,14 +80,18 @@ export class ActionFacts {
     return { facts, contract, found, given, argumentsText: body ?? '', isChanged: known !== null && found === null }
   }
 
-  /** The question about a call, as the verdict reads it; null where nobody was asked. */
-  async approvalOf(call: ToolCall): Promise<ApprovalFacts | null> {
+  /**
+   * The question about a call, as the verdict reads it; null where nobody was asked. `isBound`: its intent is there, so that a yes that was used
+   * up was used up by it. No answer outlives the question's time, a yes as little as silence.
+   */
+  async approvalOf(call: ToolCall, { isBound = false } = {}): Promise<ApprovalFacts | null> {
     if (call.approval_id === null) return null
     const { approvals, clock } = this.#deps
     const row = await approvals.ofAction(this.#run.id, call.action_id)
     if (!row || row.id !== call.approval_id) return null
+    const state = isBound && row.state === 'used' ? 'approved' : row.state
     return {
-      state: row.state === 'pending' && row.expires_at <= clock.now() ? 'expired' : row.state,
+      state: (state === 'pending' || state === 'approved') && row.expires_at <= clock.now() ? 'expired' : state,
       same_action: row.action_id === call.action_id && row.tool === call.tool,
       same_arguments: row.arguments_content_id === call.content_id && row.arguments_hash === call.digest,
       same_versions: row.profile_hash === this.#profileHash() && row.tool_version === call.tool_version,

@@ -1,4 +1,4 @@
-import type { ApprovalFacts, Constraint, Trust } from '#contracts'
+import type { Constraint, Trust } from '#contracts'
 import { toSlug } from '#contracts'
 import { admit } from '#kernel/admission/admit'
 import type { Dispatched } from '#kernel/effects/broker'
@@ -186,11 +186,13 @@ export class RunActions {
     }
   }
 
-  /** Newest revocations win: grants, mode, kill switch and cancellation, asked again right before the send (`003…` §3). */
+  /**
+   * Newest revocations win: grants, mode, kill switch, cancellation, the owner's yes and the tool's version, asked again right before the send
+   * (`003…` §3, case E5).
+   */
   async #stillAllowed(call: ToolCall, contextTrust: Trust): Promise<true | string> {
     if (await this.#isCancelled()) return 'cancelled'
-    const served: ApprovalFacts = { state: 'approved', same_action: true, same_arguments: true, same_versions: true, by_owner: true }
-    const { facts } = await this.facts.of(call, contextTrust, call.approval_id === null ? null : served)
+    const { facts } = await this.facts.of(call, contextTrust, await this.facts.approvalOf(call, { isBound: true }))
     const decision = admit(facts)
     return decision.verdict === 'autonomous' || decision.verdict === 'rule_bound' ? true : decision.reason
   }
