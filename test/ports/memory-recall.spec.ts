@@ -6,6 +6,7 @@ import type { RecallQuery } from '#domains/memory/ports'
 import { queryTokens } from '#domains/memory/query'
 import { recallProfile } from '#domains/memory/recall-profile'
 import { softFactor, vitality } from '#domains/memory/vitality'
+import { EmbeddingError } from '#kernel/ports/embedder'
 import type { Embedder } from '#kernel/ports/embedder'
 import { createLexicalEmbedder } from '#model/lexical-embedder'
 import { askedByNobody, MemoryWorld } from '../support/memory-world.ts'
@@ -312,6 +313,70 @@ describe.each(portTiers)('recall on the %s tier', (name) => {
       expect(await world.count('memory_vectors', mine, [person.owner_id, 'test-16-v1'])).toBe(3)
       expect(await world.count('memory_vectors', mine, [person.owner_id, 'lexical-1024-v1'])).toBe(0)
       expect(await second.embeddings.embedMissing()).toBe(0)
+    })
+
+    it('goes past a text that is refused and a character that may not ask, and comes back to both ever more seldom', async () => {
+      const [poor, long, other] = [await world.person(), await world.person(), await world.person()]
+      const asked: (readonly string[])[] = []
+      let isPoor = true
+      const picky = embedder(24, {
+        embed: async (list, cause) => {
+          if (cause.purpose === 'probe') return embedder(24).embed(list, cause)
+          asked.push(list)
+          if (isPoor && cause.characterId === poor.character_id)
+            throw new EmbeddingError({ outcome: 'refused', code: 'max_cost_micros', retryable: false })
+          if (list.some((text) => text.includes('ENDLESS')))
+            throw new EmbeddingError({ outcome: 'failed', code: 'bad_request', retryable: false })
+          return embedder(24).embed(list, cause)
+        },
+      })
+      const slice = await world.slice({ embedder: picky })
+      const vectorsOf = (person: Person): Promise<number> =>
+        world.count('memory_vectors', 'owner_id = $1::uuid AND space_id = (SELECT id FROM embedding_spaces WHERE slug = $2)', [
+          person.owner_id,
+          'test-24-v1',
+        ])
+      await slice.embeddings.embedMissing()
+      await world.plant(slice, poor, ['keeps a goat'], { vectors: false })
+      await world.plant(slice, long, ['likes rain', 'an ENDLESS tale', 'likes snow', 'likes hail', 'likes fog'], { vectors: false })
+      await world.plant(slice, other, ['plays the violin'], { vectors: false })
+      asked.length = 0
+      expect(await slice.embeddings.embedMissing()).toBe(5)
+      expect([await vectorsOf(poor), await vectorsOf(long), await vectorsOf(other)]).toEqual([0, 4, 1])
+      const round = async (): Promise<number> => {
+        asked.length = 0
+        await slice.embeddings.embedMissing()
+        return asked.length
+      }
+      expect(await round()).toBe(0)
+      const rounds: number[] = []
+      for (let minutes = 0; minutes < 16; minutes++) {
+        world.clock.advance({ days: 61 / 86_400 })
+        rounds.push(await round())
+      }
+      // After one minute, two, four and eight: both of them each time.
+      expect(rounds).toEqual([2, 0, 2, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 2, 0])
+      isPoor = false
+      world.clock.advance({ days: 1 })
+      expect(await slice.embeddings.embedMissing()).toBe(1)
+      expect([await vectorsOf(poor), await vectorsOf(long)]).toEqual([1, 4])
+    })
+
+    it('takes it for the endpoint’s fault where every text is refused', async () => {
+      const person = await world.person()
+      let requests = 0
+      const broken = embedder(28, {
+        embed: async (list, cause) => {
+          if (cause.purpose === 'probe') return embedder(28).embed(list, cause)
+          requests += 1
+          throw new EmbeddingError({ outcome: 'failed', code: 'bad_request', retryable: false })
+        },
+      })
+      const slice = await world.slice({ embedder: broken })
+      const texts = Array.from({ length: 20 }, (_, index) => `likes the number ${index}`)
+      await world.plant(slice, person, texts, { vectors: false })
+      await expect(slice.embeddings.embedMissing()).rejects.toThrow('bad_request')
+      expect(requests).toBeLessThan(40)
     })
   })
 })

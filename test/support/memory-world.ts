@@ -86,6 +86,7 @@ export class MemoryWorld {
       embedder: options.embedder ?? createLexicalEmbedder(),
       index,
       unitOfWork: database,
+      clock,
       report: (error) => reports.push(error),
     })
     await embeddings.start()

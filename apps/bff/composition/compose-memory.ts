@@ -60,6 +60,7 @@ export async function composeMemory(foundation: Foundation, transport: Transport
     embedder,
     index,
     unitOfWork: database,
+    clock,
     report,
     mayWait: () => config.embedding === null || !database.inTransaction,
   })

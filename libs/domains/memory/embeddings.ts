@@ -1,12 +1,16 @@
+import type { Clock } from '#kernel/ports/clock'
 import { EmbeddingError } from '#kernel/ports/embedder'
 import type { Embedder, EmbeddingCause } from '#kernel/ports/embedder'
 import type { UnitOfWork } from '#kernel/ports/unit-of-work'
 import type { MemoryIndex, StoredSpace, VectorLeg } from './ports.ts'
+import { Pauses } from './pauses.ts'
 import { combineVectors } from './query.ts'
 import type { QueryText } from './query.ts'
 
 /** Texts embedded in one call when the index is filled. */
 const BATCH = 32
+/** Texts refused one after the other, with none between that was not: then it is the endpoint that is at fault, and not they. */
+const REFUSED_IN_A_ROW = 8
 
 const probing: EmbeddingCause = { purpose: 'probe', ownerId: null, characterId: null, runId: null }
 
@@ -38,6 +42,8 @@ export class Embeddings {
   readonly #unitOfWork: UnitOfWork
   readonly #report: (error: unknown) => void
   readonly #mayWait: () => boolean
+  /** Versions whose text was refused, and characters for whom nothing may be asked. */
+  readonly #pauses: { versions: Pauses; characters: Pauses }
   #space: StoredSpace | null = null
 
   /**
@@ -48,6 +54,7 @@ export class Embeddings {
     embedder: Embedder
     index: MemoryIndex
     unitOfWork: UnitOfWork
+    clock: Pick<Clock, 'now'>
     report: (error: unknown) => void
     mayWait?: () => boolean
   }) {
@@ -56,6 +63,7 @@ export class Embeddings {
     this.#unitOfWork = deps.unitOfWork
     this.#report = deps.report
     this.#mayWait = deps.mayWait ?? (() => true)
+    this.#pauses = { versions: new Pauses(deps.clock), characters: new Pauses(deps.clock) }
   }
 
   /** The slug of the configured space. */
@@ -136,29 +144,61 @@ export class Embeddings {
 
   /**
    * Embeds what has no vector of the space yet, then removes the vectors of former spaces; answers how many were embedded. Resumable: each
-   * batch is a transaction, and a kill loses at most one. Rejects where the embedder does not answer, to be tried again later.
+   * batch is a transaction, and a kill loses at most one. A text that is refused, and a character for whom nothing may be asked, rests for a
+   * growing while and keeps nobody else waiting. Rejects where the embedder does not answer, to be tried again later.
    */
   async embedMissing(options: { signal?: AbortSignal } = {}): Promise<number> {
     const space = this.#space
     if (!space) return 0
-    let filled = 0
+    const round = { filled: 0, refusedInARow: 0 }
     for (;;) {
       options.signal?.throwIfAborted()
-      const missing = await this.#index.missingVectors(space.id, BATCH)
+      const missing = await this.#index.missingVectors(space.id, {
+        limit: BATCH,
+        exceptVersions: this.#pauses.versions.resting(),
+        exceptCharacters: this.#pauses.characters.resting(),
+      })
       if (missing.length === 0) break
-      for (const entries of byCharacter(missing)) {
-        const vectors = await this.#vectors(
-          entries.map((entry) => entry.text),
-          { purpose: 'index', ownerId: entries[0]?.owner_id ?? null, characterId: entries[0]?.character_id ?? null, runId: null },
-        )
-        await this.#unitOfWork.run(async () => {
-          for (const [index, { version_id: versionId }] of entries.entries()) await this.store(versionId, vectors[index] ?? null)
-        })
-        filled += entries.length
-      }
+      for (const entries of byCharacter(missing)) await this.#fill(entries, round, options.signal)
     }
     while ((await this.#index.dropOtherSpaces(space.id, 1_000)) > 0) options.signal?.throwIfAborted()
-    return filled
+    return round.filled
+  }
+
+  /** Vectors for texts of one character. Where one of them may be what is refused, they are asked for by halves. */
+  async #fill(entries: readonly Missing[], round: { filled: number; refusedInARow: number }, signal?: AbortSignal): Promise<void> {
+    const [first] = entries
+    if (!first) return
+    signal?.throwIfAborted()
+    const { owner_id: ownerId, character_id: characterId } = first
+    let vectors: Float32Array[]
+    try {
+      vectors = await this.#vectors(
+        entries.map((entry) => entry.text),
+        { purpose: 'index', ownerId, characterId, runId: null },
+      )
+    } catch (error) {
+      const refused = whatIsRefused(error)
+      if (refused === 'nothing') throw error
+      if (refused === 'texts' && entries.length > 1) {
+        const middle = Math.ceil(entries.length / 2)
+        await this.#fill(entries.slice(0, middle), round, signal)
+        return this.#fill(entries.slice(middle), round, signal)
+      }
+      if (refused === 'character') this.#pauses.characters.refused(characterId)
+      else {
+        this.#pauses.versions.refused(first.version_id)
+        if (++round.refusedInARow >= REFUSED_IN_A_ROW) throw error
+      }
+      return this.#report(error)
+    }
+    await this.#unitOfWork.run(async () => {
+      for (const [index, { version_id: versionId }] of entries.entries()) await this.store(versionId, vectors[index] ?? null)
+    })
+    for (const { version_id: versionId } of entries) this.#pauses.versions.served(versionId)
+    this.#pauses.characters.served(characterId)
+    round.refusedInARow = 0
+    round.filled += entries.length
   }
 
   async #vectors(texts: readonly string[], cause: EmbeddingCause): Promise<Float32Array[]> {
@@ -171,6 +211,28 @@ export class Embeddings {
       return this.#embedder.isDegenerate(vector) ? new Float32Array(dimensions) : vector
     })
   }
+}
+
+type Missing = Awaited<ReturnType<MemoryIndex['missingVectors']>>[number]
+
+/** Said of whoever asks, whatever the texts are. */
+const ofTheEndpoint: ReadonlySet<string> = new Set([
+  'unauthorized',
+  'forbidden',
+  'model_not_found',
+  'quota_exhausted',
+  'redirect_refused',
+  'connect_failed',
+  'connection_refused',
+  'name_not_resolved',
+  'tls_failed',
+])
+
+/** What a failure speaks of: the texts (or one of them), the character on whose behalf was asked, or nothing but the endpoint. */
+function whatIsRefused(error: unknown): 'texts' | 'character' | 'nothing' {
+  if (!(error instanceof EmbeddingError) || error.retryable || error.outcome === 'unfit') return 'nothing'
+  if (error.outcome === 'refused') return error.code === 'max_tokens' ? 'texts' : 'character'
+  return ofTheEndpoint.has(error.code) ? 'nothing' : 'texts'
 }
 
 /** Each character's texts apart, since a request is its owner's and its character's. */

@@ -202,8 +202,11 @@ export interface MemoryIndex {
   usedSpaces(): Promise<StoredSpace[]>
   /** The space with this slug, made with its index on first use. Throws EmbeddingSpaceMismatchError. */
   ensureSpace(space: { slug: string; model: string; version: string; dimensions: number }): Promise<StoredSpace>
-  /** Searchable versions without a vector of the space, oldest first; none of whom the kill switch stops. */
-  missingVectors(spaceId: number, limit: number): Promise<{ version_id: string; owner_id: string; character_id: string; text: string }[]>
+  /** Searchable versions without a vector of the space, oldest first; none of whom the kill switch stops, and none that is excepted. */
+  missingVectors(
+    spaceId: number,
+    options: { limit: number; exceptVersions: readonly string[]; exceptCharacters: readonly string[] },
+  ): Promise<{ version_id: string; owner_id: string; character_id: string; text: string }[]>
   /** Removes up to `limit` vectors of other spaces; answers how many. */
   dropOtherSpaces(spaceId: number, limit: number): Promise<number>
 }

@@ -126,7 +126,10 @@ export class MemoryIndexRepository implements MemoryIndex {
     return stored
   }
 
-  missingVectors(spaceId: number, limit: number): Promise<{ version_id: string; owner_id: string; character_id: string; text: string }[]> {
+  missingVectors(
+    spaceId: number,
+    { limit, exceptVersions, exceptCharacters }: Parameters<MemoryIndex['missingVectors']>[1],
+  ): ReturnType<MemoryIndex['missingVectors']> {
     return this.#sql.query(
       `SELECT v.id AS version_id, m.owner_id, m.character_id, c.body AS text
        FROM memories m
@@ -136,8 +139,9 @@ export class MemoryIndexRepository implements MemoryIndex {
          AND NOT EXISTS (
            SELECT 1 FROM kill_flags k
            WHERE k.scope = 'global' OR (k.scope = 'owner' AND k.scope_id = m.owner_id) OR (k.scope = 'character' AND k.scope_id = m.character_id))
+         AND v.id <> ALL ($3::uuid[]) AND m.character_id <> ALL ($4::uuid[])
        ORDER BY v.id LIMIT $2::int`,
-      [spaceId, limit],
+      [spaceId, limit, exceptVersions, exceptCharacters],
     )
   }
 
