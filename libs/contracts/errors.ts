@@ -27,6 +27,11 @@ export const errorCodes = {
   node_deleted: { status: 409, title: 'The node is deleted', action: 'Go on from another node.' },
   canonical_node: { status: 409, title: 'The node is canonical', action: 'Confirm the withdrawal to delete it.' },
   run_ended: { status: 409, title: 'The run has ended', action: 'Ask again.' },
+  other_version: {
+    status: 409,
+    title: 'This is of another version of Lingtai',
+    action: 'Leave it to a process of that version, or bring all processes to one version.',
+  },
   wrong_state: { status: 409, title: 'This is not possible in the present state', action: 'Read it again.' },
   chain_broken: {
     status: 409,

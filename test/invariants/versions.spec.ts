@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { PROTOCOL_VERSION } from '#contracts'
+import type { BundleView, Problem, VerifyReport } from '#contracts'
 import { ProtocolMismatchError } from '#kernel/record/read-record'
 import { canonicalJson } from '#kernel/record/canonical-json'
 import { chainHash, EMPTY_HEAD } from '#kernel/record/chain'
@@ -112,12 +113,52 @@ describe('what is of another version', () => {
     expect(await recordedTypes(system, theirs.run_id)).not.toContain('run.started')
     const { runStore } = system.system.conversation
     expect(await runStore.takeQueued(theirs.run_id, 'me')).toBeNull()
-    await expect(call(system, 'POST', `/v1/runs/${theirs.run_id}/steer`, { text: 'x' })).rejects.toThrow()
+    for (const [command, body] of [
+      ['steer', { text: 'x' }],
+      ['cancel', undefined],
+    ] as const) {
+      const refused = await call<Problem>(system, 'POST', `/v1/runs/${theirs.run_id}/${command}`, body, { status: 409 })
+      expect(refused.code, command).toBe('other_version')
+    }
+    expect(await sql('SELECT 1 FROM run_commands WHERE run_id = $1::uuid', theirs.run_id)).toEqual([])
   })
 
   it('of another kind: an event is not read as ours', async () => {
     const stream = await foreignStream({ protocol_version: OTHER })
     await expect(system.system.log.read(stream)).rejects.toThrow(ProtocolMismatchError)
+  })
+})
+
+describe('a bundle for another release', () => {
+  it.each([{ protocol_version: 99 }, { layout_version: 77 }, { reducer_version: 55 }])('with %j is not activated', async (versions) => {
+    const { items } = await call<{ items: BundleView[] }>(system, 'GET', '/v1/admin/bundles')
+    const active = items.find((bundle) => bundle.active)
+    const made = await call<BundleView>(system, 'POST', '/v1/admin/bundles', { ...active?.content, ...versions })
+    await call(system, 'POST', `/v1/admin/bundles/${made.hash}/evaluations`, { accepted: true })
+    const move = { from: active?.hash, reason: 'promote' }
+    expect(await call<Problem>(system, 'POST', `/v1/admin/bundles/${made.hash}/activation`, move, { status: 409 })).toMatchObject({
+      code: 'other_version',
+    })
+  })
+
+  it('that another replica activated: no run begins here under it, and those that wait begin once it is taken back', async () => {
+    const { items } = await call<{ items: BundleView[] }>(system, 'GET', '/v1/admin/bundles')
+    const active = items.find((bundle) => bundle.active)
+    const later = items.find((bundle) => bundle.content.reducer_version === 55)
+    // As its own release does it: this one's service would not.
+    await sql(
+      `INSERT INTO bundle_promotions (from_hash, to_hash, reason, promoted_by) SELECT $1, $2, 'promote', id FROM owners WHERE role = 'admin' LIMIT 1`,
+      active?.hash ?? '',
+      later?.hash ?? '',
+    )
+    const tree = await newTree(system)
+    world.upstream.script(answer('Now.'))
+    const waiting = await ask(system, tree.id, 'Now?')
+    await system.system.conversation.seats.sweep()
+    expect(await run(world, waiting.run_id)).toMatchObject({ state: 'queued' })
+    await call(system, 'POST', `/v1/admin/bundles/${active?.hash}/activation`, { from: later?.hash, reason: 'rollback' })
+    await system.system.conversation.seats.sweep()
+    expect(spoken(await follow(system, waiting.run_id))).toBe('Now.')
   })
 })
 
@@ -127,5 +168,33 @@ describe('what nobody here knows', () => {
     const [read] = await system.system.log.read(stream)
     expect(read?.record).toMatchObject({ stream, seq: 1, type: 'event.dropped', payload: {}, content_digests: [] })
     expect(JSON.stringify(read?.record)).not.toMatch(/mind|thought|secret/)
+  })
+
+  it('verify takes an event of another release for whole by its bytes, its chain and its envelope, and quarantines nothing', async () => {
+    const streams = [
+      await foreignStream({ type: 'mind.read' }),
+      await foreignStream({ protocol_version: OTHER, payload: { turn: 'first' } }),
+    ]
+    const faults = async (): Promise<unknown[]> =>
+      (await call<VerifyReport>(system, 'POST', '/v1/admin/verify', {})).faults.filter(({ stream }) => streams.includes(stream))
+    expect(await faults()).toEqual([])
+    const spaced = await foreignStream({ type: 'mind.read', seq: 2 })
+    const report = await call<VerifyReport>(system, 'POST', '/v1/admin/verify', {})
+    expect(report.faults).toContainEqual({ stream: spaced, seq: 1, fault: 'envelope' })
+  })
+})
+
+describe('a broken record of an owner', () => {
+  it('does not keep the owner’s texts from being erased, nor the erasure from being noted', async () => {
+    const tree = await newTree(system)
+    world.upstream.script(answer('Hello.'))
+    const { accepted } = await askAndHear(system, tree.id, 'Hello?')
+    await sql('UPDATE streams SET quarantined_at = now() WHERE stream = $1', `admin:${system.ownerId}`)
+    await call(system, 'DELETE', `/v1/nodes/${accepted.candidate_id}`)
+    const events = await system.system.log.read(`admin:${system.ownerId}-erased-1`)
+    expect(events.map(({ record }) => [record.type, record.payload])).toContainEqual([
+      'content.erased',
+      { content_id: accepted.candidate_id, cause: 'node_deleted' },
+    ])
   })
 })

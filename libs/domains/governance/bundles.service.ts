@@ -5,6 +5,7 @@ import type { EventLog } from '#kernel/ports/event-log'
 import type { UnitOfWork } from '#kernel/ports/unit-of-work'
 import { canonicalJson } from '#kernel/record/canonical-json'
 import { sha256Hex } from '#kernel/record/chain'
+import { isKnownHere } from './known-versions.ts'
 
 export type BundleRow = { hash: string; content: string; accepted: boolean | null; active: boolean; created_at: Date }
 
@@ -56,11 +57,13 @@ export class BundlesService {
     })
   }
 
-  /** What a run that starts now is pinned to. */
+  /** What a run that starts now is pinned to. Throws other_version where that is for a release other than this process's. */
   async active(): Promise<ActiveBundle> {
     const row = await this.#store.active()
     if (!row) throw new LingtaiError('unavailable', 'No bundle is active.')
-    return { hash: row.hash, content: BundleContent.parse(JSON.parse(row.content)) }
+    const content = BundleContent.parse(JSON.parse(row.content))
+    if (!isKnownHere(content)) throw new LingtaiError('other_version', 'The active bundle is for versions that this process does not have.')
+    return { hash: row.hash, content }
   }
 
   /** What a run was pinned to; a bundle never changes. Throws not_found. */
@@ -108,7 +111,7 @@ export class BundlesService {
 
   /**
    * Moves the pointer, forward or back; a way back leads only to what was active before. Running and suspended runs keep theirs. Throws
-   * not_found, wrong_state (it was not accepted, or never active), revision_conflict (another one is active by now).
+   * not_found, wrong_state (it was not accepted, or never active), other_version, revision_conflict (another one is active by now).
    */
   async activate(hash: string, { from, reason }: ActivateBundle, by: string): Promise<BundleView> {
     await this.#unit.run(async () => {
@@ -117,6 +120,8 @@ export class BundlesService {
       if (row.accepted !== true) throw new LingtaiError('wrong_state', 'The bundle was not accepted.')
       if (reason === 'rollback' && !(await this.#store.wasActive(hash)))
         throw new LingtaiError('wrong_state', 'The bundle was never active.')
+      if (!isKnownHere(BundleContent.parse(JSON.parse(row.content))))
+        throw new LingtaiError('other_version', 'The bundle is for versions that this release does not have.')
       const active = await this.#store.active()
       if (active?.hash !== from) throw new LingtaiError('revision_conflict')
       if (active.hash === hash) return

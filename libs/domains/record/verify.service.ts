@@ -1,5 +1,7 @@
-import { EventRecord, eventDictionary } from '#contracts'
+import { EventRecord, eventDictionary, EventTypeName, PROTOCOL_VERSION } from '#contracts'
+import { Slug } from '#contracts'
 import type { VerifyReport } from '#contracts'
+import { z } from 'zod'
 import { canonicalJson } from '#kernel/record/canonical-json'
 import { chainHash, GENESIS_HASH, saltedDigest } from '#kernel/record/chain'
 import { ANCHORS } from './anchor-check.ts'
@@ -164,7 +166,9 @@ function proves(content: ContentProof, entry: { digest: string; segment?: number
 
 /** The columns say what the canonical bytes say, and the bytes are canonical. */
 function envelopeFault(event: RawEvent): 'envelope' | 'payload' | null {
-  const parsed = EventRecord.safeParse(parseJson(event.canonical))
+  const written = parseJson(event.canonical)
+  if (isOfAnotherRelease(written)) return foreignFault(event, written)
+  const parsed = EventRecord.safeParse(written)
   if (!parsed.success || canonicalOf(parsed.data) !== event.canonical) return 'envelope'
   const record = parsed.data
   const definition = eventDictionary[record.type]
@@ -172,6 +176,29 @@ function envelopeFault(event: RawEvent): 'envelope' | 'payload' | null {
   if (event.visibility !== definition.visibility || (record.visibility ?? event.visibility) !== event.visibility) return 'envelope'
   if ((record.owner_id ?? event.owner_id) !== event.owner_id || (record.run_id ?? event.run_id) !== event.run_id) return 'envelope'
   return canonicalOf(event.payload) === canonicalJson(record.payload) ? null : 'payload'
+}
+
+/** Events of a type, or a protocol, that this release does not know: another one may write them beside us, or wrote them before (K7). */
+const Foreign = z.looseObject({
+  ...EventRecord.omit({ type: true, cause: true, payload: true, content_digests: true }).shape,
+  type: Slug,
+  payload: z.unknown(),
+})
+
+function isOfAnotherRelease(written: unknown): boolean {
+  const named = z.looseObject({ type: Slug, protocol_version: z.int().min(1).default(PROTOCOL_VERSION) }).safeParse(written)
+  return named.success && (named.data.protocol_version !== PROTOCOL_VERSION || !EventTypeName.safeParse(named.data.type).success)
+}
+
+/** What it means is not known here, so that its bytes and its envelope are all there is to check. */
+function foreignFault(event: RawEvent, written: unknown): 'envelope' | 'payload' | null {
+  const parsed = Foreign.safeParse(written)
+  if (!parsed.success || canonicalOf(written) !== event.canonical) return 'envelope'
+  const record = parsed.data
+  if (record.stream !== event.stream || record.seq !== event.seq || record.type !== event.type) return 'envelope'
+  if ((record.visibility ?? event.visibility) !== event.visibility) return 'envelope'
+  if ((record.owner_id ?? event.owner_id) !== event.owner_id || (record.run_id ?? event.run_id) !== event.run_id) return 'envelope'
+  return canonicalOf(event.payload) === canonicalOf(record.payload) ? null : 'payload'
 }
 
 function canonicalOf(value: unknown): string | null {

@@ -1,6 +1,7 @@
 import type { SegmentRow } from '#kernel/ports/event-log'
-import { PROTOCOL_VERSION } from '#contracts'
+import { LingtaiError, PROTOCOL_VERSION } from '#contracts'
 import { REDUCER_VERSION } from '#kernel/reducer/state'
+import { CURRENT_LAYOUT } from '#runtime/projection/layouts'
 import type { NewRun, RunCommandRow, RunRow, RunStore } from '#kernel/ports/run-store'
 import type { Database } from './database.ts'
 import { LEASE_SECONDS } from './event-log.repository.ts'
@@ -10,6 +11,11 @@ const columns = `r.id, r.owner_id, r.kind, r.seated, r.character_id, r.tree_id, 
   r.queue_expires_at, r.fence, r.holder, r.persona_version_id, r.profile_version_id, r.trace_id, r.settings, r.requested_at, r.started_at, r.ended_at`
 /** A run of another version of the protocol is left to whoever has that (K7, decision 21). */
 const ours = `protocol_version = ${PROTOCOL_VERSION}`
+/** Nor does a run begin here while the active bundle is for a release that this process is not (decision 21). */
+const canBegin = `(started_at IS NOT NULL OR NOT EXISTS (
+  SELECT 1 FROM (SELECT to_hash FROM bundle_promotions ORDER BY seq DESC LIMIT 1) a JOIN bundles b ON b.hash = a.to_hash
+  WHERE (b.content::jsonb ->> 'protocol_version')::int <> ${PROTOCOL_VERSION}
+     OR (b.content::jsonb ->> 'layout_version')::int > ${CURRENT_LAYOUT} OR (b.content::jsonb ->> 'reducer_version')::int > ${REDUCER_VERSION}))`
 const lease = `clock_timestamp() + interval '${LEASE_SECONDS} seconds'`
 
 /** How many seated runs of a character come before a ticket. */
@@ -158,7 +164,7 @@ export class RunRepository implements RunStore {
     const claim = this.#database.query<RunRow>(
       `WITH next AS (
          SELECT q.id FROM runs q
-         WHERE q.character_id = $1::uuid AND q.seated AND q.state = 'queued' AND q.${ours} AND (q.queue_expires_at IS NULL OR q.queue_expires_at > clock_timestamp())
+         WHERE q.character_id = $1::uuid AND q.seated AND q.state = 'queued' AND q.${ours} AND ${canBegin} AND (q.queue_expires_at IS NULL OR q.queue_expires_at > clock_timestamp())
            AND NOT EXISTS (SELECT 1 FROM runs b WHERE b.character_id = $1::uuid AND b.seated AND b.state = 'running')
          ORDER BY q.ticket LIMIT 1
        ), fence AS (
@@ -175,7 +181,7 @@ export class RunRepository implements RunStore {
   async claimUnseated(runId: string, holder: string): Promise<RunRow | null> {
     const [claimed] = await this.#database.query<RunRow>(
       `UPDATE runs r SET state = 'running', fence = r.fence + 1, holder = $2, lease_until = ${lease}, started_at = coalesce(started_at, now())
-       WHERE r.id = $1::uuid AND NOT r.seated AND r.state = 'queued' AND r.${ours} RETURNING ${columns}`,
+       WHERE r.id = $1::uuid AND NOT r.seated AND r.state = 'queued' AND r.${ours} AND ${canBegin} RETURNING ${columns}`,
       [runId, holder],
     )
     return claimed ?? null
@@ -242,7 +248,7 @@ export class RunRepository implements RunStore {
   async startable(): Promise<string[]> {
     const rows = await this.#database.query<{ character_id: string }>(
       `SELECT DISTINCT q.character_id FROM runs q
-       WHERE q.state = 'queued' AND q.seated AND q.${ours} AND (q.queue_expires_at IS NULL OR q.queue_expires_at > clock_timestamp())
+       WHERE q.state = 'queued' AND q.seated AND q.${ours} AND ${canBegin} AND (q.queue_expires_at IS NULL OR q.queue_expires_at > clock_timestamp())
          AND NOT EXISTS (SELECT 1 FROM runs b WHERE b.character_id = q.character_id AND b.seated AND b.state = 'running') LIMIT 200`,
     )
     return rows.map((row) => row.character_id)
@@ -319,11 +325,13 @@ export class RunRepository implements RunStore {
   }
 
   async insertCommand(command: Parameters<RunStore['insertCommand']>[0]): Promise<void> {
-    await this.#database.execute(
+    const written = await this.#database.execute(
       `INSERT INTO run_commands (id, run_id, owner_id, seq, kind, content_id, protocol_version)
-       SELECT $1::uuid, $2::uuid, $3::uuid, coalesce(max(seq), 0) + 1, $4, $5::uuid, ${PROTOCOL_VERSION} FROM run_commands WHERE run_id = $2::uuid`,
+       SELECT $1::uuid, r.id, $3::uuid, (SELECT coalesce(max(c.seq), 0) + 1 FROM run_commands c WHERE c.run_id = r.id), $4, $5::uuid, ${PROTOCOL_VERSION}
+       FROM runs r WHERE r.id = $2::uuid AND r.${ours}`,
       [command.id, command.run_id, command.owner_id, command.kind, command.content_id],
     )
+    if (written !== 1) throw new LingtaiError('other_version')
   }
 
   async openCommands(runId: string): Promise<RunCommandRow[]> {

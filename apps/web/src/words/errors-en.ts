@@ -28,6 +28,7 @@ export const errorsEn: ErrorWords = {
   edit_forks: { title: 'What was sent is never changed', action: 'Use edit: it forks.' },
   node_deleted: { title: 'That message is deleted', action: 'Go on from another one.' },
   canonical_node: { title: 'That message is canonical', action: 'Confirm that its seal is withdrawn to delete it.' },
+  other_version: { title: 'This belongs to another version of Lingtai', action: 'Try again once all of it runs the same version.' },
   run_ended: { title: 'The answer had ended already', action: 'Your words are kept; send them as a message.' },
   wrong_state: { title: 'That is not possible any more', action: 'It changed meanwhile; what you see is being read again.' },
   chain_broken: {

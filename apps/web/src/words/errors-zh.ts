@@ -19,6 +19,7 @@ export const errorsZh: ErrorWords = {
   edit_forks: { title: '已发出的绝不更改', action: '请用编辑：它会分叉。' },
   node_deleted: { title: '那条消息已删除', action: '请从别处继续。' },
   canonical_node: { title: '那条消息已归真', action: '要删除它，须确认撤回归真。' },
+  other_version: { title: '这属于灵台的另一个版本', action: '等所有进程都是同一版本后再试。' },
   run_ended: { title: '回答已经结束', action: '你的话还在，请当作消息发送。' },
   wrong_state: { title: '已经不能这样做', action: '情况已有变化，正在重新读取。' },
   chain_broken: { title: '此处的记录已损坏', action: '在管理员查看之前，无法由此继续。请从别处继续。' },
