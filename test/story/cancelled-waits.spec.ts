@@ -88,6 +88,34 @@ describe('a cancel that meets a run as it stops to wait', () => {
     expect(diary.happened).toHaveLength(before)
   })
 
+  it('after an action, since its process leaves, keeps what that brought and ends it when it is taken up', async () => {
+    const tree = await ableTree()
+    const { seats } = world.system.system.conversation
+    const diary = tool('diary.write')
+    const before = diary.happened.length
+    const { promise: reached, resolve: reach } = Promise.withResolvers<void>()
+    const { promise: goOn, resolve: letGo } = Promise.withResolvers<void>()
+    diary.script = [
+      async (sent) => {
+        reach()
+        await goOn
+        return happening(diary, brought('written'))(sent)
+      },
+    ]
+    const accepted = await asked(world, tree.id, 'Write it.', doing('diary_write'))
+    await reached
+    const met = cancelledOnStopping()
+    const stopped = seats.stop()
+    letGo()
+    await met
+    await stopped
+    await seats.start()
+    expect(await runEnded(world.system, accepted.run_id)).toMatchObject(cancelled)
+    expect(diary.happened).toHaveLength(before + 1)
+    const told = await world.system.system.log.read(`run:${accepted.run_id}`, { types: ['tool.executed'] })
+    expect(told.map(({ record }) => record.payload)).toMatchObject([{ status: 'done' }])
+  })
+
   it('because its owner is lost ends it: nobody has to take it on first', async () => {
     const tree = await ableTree()
     const { host, seats, runStore } = world.system.system.conversation

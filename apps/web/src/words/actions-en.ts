@@ -30,6 +30,7 @@ const reasons = {
   cancelled: 'The answer was stopped before it was sent.',
   tool_gone: 'The tool is gone.',
   tool_changed: 'The tool is another one by now.',
+  look_up_unavailable: 'Nobody could tell whether it had been done already, so it was not.',
   connection_lost: 'The connection was lost on the way.',
   timeout: 'The other side took too long.',
   executor_failed: 'The tool itself failed.',

@@ -31,6 +31,7 @@ export const actionsZh: ActionWords = {
     cancelled: '还没送出，回答就停下了。',
     tool_gone: '工具已经不在。',
     tool_changed: '工具已经变了。',
+    look_up_unavailable: '一直问不到是否已经做过，所以没有做。',
     connection_lost: '连接在途中断了。',
     timeout: '对方太久没有回应。',
     executor_failed: '工具本身出了错。',
