@@ -347,7 +347,11 @@ export const budgetClauses: readonly Clause[] = [
   {
     id: 'K6.reserve-dispatch-settle',
     must: 'What is sent was reserved first and is settled after, for models and tools alike, however it ends.',
-    tests: { [loop]: ['is deterministic, ends once'], [acting]: ['everything settled at the end'] },
+    tests: {
+      [loop]: ['is deterministic, ends once'],
+      [acting]: ['everything settled at the end'],
+      'test/story/task-verifiers.spec.ts': ['holds what it may cost until that is known', 'is charged to the task, bounded or not'],
+    },
   },
   {
     id: 'K6.settled-after-crash',
@@ -370,7 +374,11 @@ export const budgetClauses: readonly Clause[] = [
   {
     id: 'K6.fails-closed.price',
     must: 'A bound on cost without a known price fails closed.',
-    tests: { [acting]: ['without a price where cost is bound'], [rules]: ['sends no request that could cost more than is left'] },
+    tests: {
+      [acting]: ['without a price where cost is bound'],
+      [rules]: ['sends no request that could cost more than is left'],
+      'test/story/task-verifiers.spec.ts': ['is not asked where that could cost more than the task has left'],
+    },
   },
   {
     id: 'K6.fails-closed.usage',

@@ -39,6 +39,7 @@ export class TaskWorld {
   static async open(environment: Record<string, string> = {}): Promise<TaskWorld> {
     const tools = fakeTools(
       fakeContract('look.up'),
+      fakeContract('look.paid', { priceMicros: 5 }),
       fakeContract('pay', { capability: 'reversible_local', undoable: true, consequence: 'lasting', priceMicros: 10 }),
       fakeContract('post', { capability: 'reversible_local', undoable: true, consequence: 'lasting', priceMicros: 10 }),
       fakeContract('unpriced', { capability: 'reversible_local', undoable: true, consequence: 'lasting', priceMicros: null }),

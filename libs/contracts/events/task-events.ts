@@ -57,7 +57,9 @@ export const taskEvents = {
       from: AttemptStatus,
       to: AttemptStatus,
       reason: Slug.nullable(),
-      /** Of an attempt that a loop drove and that is over: what it used of the task's budget. */
+      /** Held of the task's budget for a question to a model about the candidate. */
+      reserved_micros: count.optional(),
+      /** Of a loop's run, or such a question, that is over: what it used of the task's budget. */
       charged_micros: count.optional(),
       released_micros: count.optional(),
       used_actions: count.optional(),

@@ -1,27 +1,28 @@
-import type { AttemptStatus, EventPayload } from '#contracts'
+import type { AttemptStatus } from '#contracts'
 import type { RunRow } from '#kernel/ports/run-store'
 import type { AttemptRow, TaskRow } from '#kernel/ports/task-store'
 import { isCancelledTask, isLiveAttempt, isQuiet } from '#kernel/tasks/task-state'
 import type { ActionPlane } from './action-plane.ts'
+import { AttemptBudget } from './attempt-budget.ts'
 import type { AttemptStandings } from './attempt-standings.ts'
 import type { TaskDeps } from './deps.ts'
 import { tellChange } from './task-stream.ts'
-
-const PAGE = 1_000
 
 /** Ends of attempts and their runs: as their task says, or because the run ended without it. */
 export class AttemptEnds {
   readonly #deps: TaskDeps
   readonly #plane: ActionPlane
   readonly #standings: AttemptStandings
+  readonly #budget: AttemptBudget
 
   constructor(parts: { deps: TaskDeps; plane: ActionPlane; standings: AttemptStandings }) {
     this.#deps = parts.deps
     this.#plane = parts.plane
     this.#standings = parts.standings
+    this.#budget = new AttemptBudget(parts.deps)
   }
 
-  /** Ends an attempt that others drive, and its run. Inside a unit of work that holds the task; false where somebody has the run. */
+  /** Ends an attempt that others drive, and its run. Inside a unit of work that holds the task; false where somebody has the run, or a check is out. */
   async endExternal(
     task: TaskRow,
     attempt: AttemptRow,
@@ -31,7 +32,8 @@ export class AttemptEnds {
     },
   ): Promise<boolean> {
     const { store, runs, clock, process, actions } = this.#deps
-    const run = await runs.takeQueued(attempt.id, process.holder)
+    const settled = await this.#budget.settleCheck({ task, attempt })
+    const run = settled && (await runs.takeQueued(attempt.id, process.holder))
     if (!run) return false
     await this.#recordRunEnd(run, ending.outcome)
     const open = await runs.openCommands(run.id)
@@ -74,17 +76,12 @@ export class AttemptEnds {
     })
   }
 
-  /** A loop's attempt whose run is over: what it used is charged, what was held for it given back. Inside a unit of work that holds the task. */
+  /** A loop's attempt whose run is over, and nothing of it out. Inside a unit of work that holds the task. */
   async endLooped(task: TaskRow, attempt: AttemptRow, ending: { status: AttemptStatus; reason: string | null }): Promise<void> {
     const { store, clock } = this.#deps
-    const used = await this.#usedBy(task, attempt)
-    await store.change(task.id, {
-      spent_micros: task.spent_micros + used.charged_micros,
-      reserved_micros: task.reserved_micros - used.released_micros,
-      used_actions: task.used_actions + used.used_actions,
-    })
+    await this.#budget.settleRun({ task, attempt })
     await store.changeAttempt(attempt.id, { status: ending.status, ended_at: clock.now() })
-    await tellChange(this.#deps, task, attempt, ending.status, ending.reason, used)
+    await tellChange(this.#deps, task, attempt, ending.status, ending.reason)
   }
 
   /**
@@ -99,13 +96,19 @@ export class AttemptEnds {
       const attempt = await store.attempt(attemptId)
       const run = await runs.get(attemptId)
       if (!task || !attempt || !run || run.ended_at === null || !isLiveAttempt(attempt.status)) return null
-      if (run.state === 'finished' && !isCancelledTask(task.status)) return 'finished'
+      if (run.state === 'finished' && !isCancelledTask(task.status)) {
+        // What it held is free for the checks that look at its candidate.
+        await this.#budget.settleRun({ task, attempt })
+        return 'finished'
+      }
       await this.#plane.cancelOpen(task, attemptId)
       const open = await actions.ledger.open(attemptId)
       const isOut = open.some(({ state, consequence }) => state !== 'unknown' || consequence === 'lasting')
       if (isOut || !isQuiet((await store.actions(attemptId)).map(({ state }) => state))) return null
+      const settled = await this.#budget.settleCheck({ task, attempt })
+      if (!settled) return null
       const ending = { status: isCancelledTask(task.status) ? 'cancelled' : 'interrupted', reason: run.reason } as const
-      if (attempt.runtime !== 'external') await this.endLooped(task, attempt, ending)
+      if (attempt.runtime !== 'external') await this.endLooped(settled.task, settled.attempt, ending)
       else {
         await store.changeAttempt(attemptId, { status: ending.status, ended_at: this.#deps.clock.now() })
         await tellChange(this.#deps, task, attempt, ending.status, ending.reason)
@@ -121,26 +124,9 @@ export class AttemptEnds {
       const found = await store.attempt(attemptId)
       const task = found && (await store.lock(found.task_id))
       const attempt = await store.attempt(attemptId)
-      if (task && attempt && isLiveAttempt(attempt.status)) await this.endLooped(task, attempt, { status: 'interrupted', reason })
+      if (!task || !attempt || !isLiveAttempt(attempt.status)) return
+      const settled = await this.#budget.settleCheck({ task, attempt })
+      if (settled) await this.endLooped(settled.task, settled.attempt, { status: 'interrupted', reason })
     })
-  }
-
-  async #usedBy(task: TaskRow, attempt: AttemptRow) {
-    let charged = 0
-    let intents = 0
-    for (let after = 0; ;) {
-      const page = await this.#deps.log.read(`run:${attempt.id}`, { after, limit: PAGE, types: ['budget.settled', 'effect.intent'] })
-      for (const { record } of page) {
-        if (record.type === 'effect.intent') intents += 1
-        else charged += (record.payload as EventPayload<'budget.settled'>).cost_micros ?? 0
-      }
-      if (page.length < PAGE) break
-      after = page.at(-1)?.record.seq ?? after
-    }
-    return {
-      charged_micros: task.max_cost_micros === null ? charged : Math.min(charged, attempt.reserved_micros),
-      released_micros: attempt.reserved_micros,
-      used_actions: Math.min(intents, task.max_actions - task.used_actions),
-    }
   }
 }

@@ -1,7 +1,7 @@
 import { LingtaiError } from '#contracts'
 import type { CapabilitySet, StartAttempt, TaskRuntime } from '#contracts'
 import { ADMISSION_POLICY_VERSION } from '#kernel/admission/admit'
-import type { AttemptRow, TaskRow } from '#kernel/ports/task-store'
+import type { AttemptRow, NewAttempt, TaskRow } from '#kernel/ports/task-store'
 import { missingCapabilities } from '#kernel/tasks/capability-set'
 import { remainingMicros } from '#kernel/tasks/task-budget'
 import { isLiveAttempt } from '#kernel/tasks/task-state'
@@ -82,7 +82,7 @@ export class AttemptStarts {
       await store.insertAttempt(attempt)
       await store.change(taskId, { reserved_micros: task.reserved_micros + reserved })
       await this.#recordStart(task, attempt)
-      const row = { ...attempt, status: 'active' as const, ended_at: null }
+      const row = { ...attempt, status: 'active' as const, ended_at: null, settled_at: null, verification_run_id: null }
       if (adapter.runtime === 'external') await this.#await(task, row)
       else await this.#schedule(row)
       return row
@@ -97,7 +97,7 @@ export class AttemptStarts {
     await this.#standings.suspend(task, attempt, 'waiting_for_user')
   }
 
-  async #recordStart(task: TaskRow, attempt: Omit<AttemptRow, 'status' | 'ended_at'>): Promise<void> {
+  async #recordStart(task: TaskRow, attempt: NewAttempt): Promise<void> {
     const { ordinal, runtime, runtime_version, harness_profile, policy_profile, reserved_micros } = attempt
     const started: TaskEvent = {
       type: 'attempt.started',

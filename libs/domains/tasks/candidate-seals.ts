@@ -4,6 +4,7 @@ import type { ArtifactRow, AttemptRow, TaskRow } from '#kernel/ports/task-store'
 import { saltedDigest } from '#kernel/record/chain'
 import { isSettledAction } from '#kernel/tasks/action-state'
 import { isCancelledTask, isLiveAttempt } from '#kernel/tasks/task-state'
+import { AttemptBudget } from './attempt-budget.ts'
 import type { TaskDeps } from './deps.ts'
 import { appendTaskEvents } from './task-stream.ts'
 import type { TaskEvent } from './task-stream.ts'
@@ -26,9 +27,11 @@ export type Sealing = {
 /** Candidates as they are handed over: sealed by hash, and held by whoever is going to judge them. */
 export class CandidateSeals {
   readonly #deps: TaskDeps
+  readonly #budget: AttemptBudget
 
   constructor(deps: TaskDeps) {
     this.#deps = deps
+    this.#budget = new AttemptBudget(deps)
   }
 
   /** Throws not_found, wrong_state. Not inside a unit of work. */
@@ -60,10 +63,12 @@ export class CandidateSeals {
     })
   }
 
-  /** Nothing is complete while something of it is out, or waits, or is not known. */
-  async expectNothingOpen(task: TaskRow, attempt: AttemptRow): Promise<void> {
+  /** Nothing is complete while something of it is out, or waits, or is not known. Answers the rows as they are by then. */
+  async expectNothingOpen(task: TaskRow, attempt: AttemptRow): Promise<{ task: TaskRow; attempt: AttemptRow }> {
+    const settled = await this.#budget.settleCheck({ task, attempt })
+    if (!settled) throw wrongState(task, 'A check of the task is not over yet.')
     const open = (await this.#deps.store.actions(attempt.id)).filter(({ state }) => !isSettledAction(state))
-    if (open.length === 0) return
+    if (open.length === 0) return settled
     throw new LingtaiError('wrong_state', 'Actions of the task are not over yet.', {
       data: { status: task.status, open: open.map(({ id, state }) => ({ action_id: id, state })) },
     })

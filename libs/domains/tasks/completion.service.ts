@@ -45,6 +45,8 @@ export class CompletionService {
     const { store, contents } = this.#deps
     const sealed = await this.#seals.seal({ ownerId, taskId, attemptId: null, given, trust: 'workspace', derivedFrom: [] })
     const concluded = sealed === 'cancelled' ? cancelled : await this.#judge(sealed)
+    // What was out for it may be what the cancellation waited for.
+    if (sealed !== 'cancelled' && concluded.verdict === 'cancelled') await this.#keeper.continueCancel(taskId)
     const task = await store.find(ownerId, taskId)
     const [view] = task ? await taskViews([task], contents) : []
     if (!view) throw new LingtaiError('not_found')
@@ -106,15 +108,18 @@ export class CompletionService {
   async #conclude({ task: sealedTask, attempt: sealedAttempt, fence, candidate }: Sealed): Promise<Concluded> {
     const { unitOfWork, store, contents, ids, clock } = this.#deps
     const text = (await contents.get([sealedTask.acceptance_content_id])).get(sealedTask.acceptance_content_id)?.body ?? null
-    const { checks, evidence, environment } = await this.#verifiers.verify(sealedTask, acceptanceOf(text), candidate)
+    const { checks, evidence, environment } = await this.#verifiers.verify(sealedTask, sealedAttempt, {
+      acceptance: acceptanceOf(text),
+      candidate,
+    })
     return unitOfWork.run(async (): Promise<Concluded> => {
-      const task = await store.lock(sealedTask.id)
-      const attempt = await store.attempt(sealedAttempt.id)
-      if (!task || !attempt) throw new LingtaiError('not_found')
-      if (isCancelledTask(task.status)) return cancelled
-      const isOurs = await store.holdConclusion(attempt.id, fence)
-      if (task.status !== 'open' || !isOurs) throw wrongState(task, 'The task went on while this was looked at.')
-      await this.#seals.expectNothingOpen(task, attempt)
+      const locked = await store.lock(sealedTask.id)
+      const found = await store.attempt(sealedAttempt.id)
+      if (!locked || !found) throw new LingtaiError('not_found')
+      if (isCancelledTask(locked.status)) return cancelled
+      const isOurs = await store.holdConclusion(found.id, fence)
+      if (locked.status !== 'open' || !isOurs) throw wrongState(locked, 'The task went on while this was looked at.')
+      const { task, attempt } = await this.#seals.expectNothingOpen(locked, found)
       const verdict = completionVerdict(checks, { repairs: task.repairs, maxRepairs: task.max_repairs })
       const verification: VerificationRow = {
         id: ids.next(),

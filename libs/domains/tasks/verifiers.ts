@@ -2,12 +2,14 @@ import { z } from 'zod'
 import type { Acceptance, AcceptanceCheck, CheckResult, Trust } from '#contracts'
 import { hasHappened } from '#kernel/effects/effect'
 import type { JsonObject, JsonValue } from '#kernel/ports/model-gateway'
-import type { ActionRow, TaskRow } from '#kernel/ports/task-store'
+import type { ActionRow, AttemptRow, TaskRow } from '#kernel/ports/task-store'
 import { canonicalJson } from '#kernel/record/canonical-json'
 import { sha256Hex } from '#kernel/record/chain'
 import { fitSchema } from '#kernel/tools/fit-schema'
 import { VERIFIER_VERSION } from '#kernel/tasks/completion'
+import { MaintenanceFailedError } from '#runtime/turn/maintenance-runs'
 import type { ActionPlane } from './action-plane.ts'
+import { AttemptBudget, CheckUnaffordableError } from './attempt-budget.ts'
 import type { TaskDeps } from './deps.ts'
 
 /** One question to the instance's model, as a run of its own. */
@@ -20,6 +22,8 @@ export interface ModelJudge {
     responseFormat: { name: string; schema: JsonObject }
     derivedFrom: readonly string[]
     trust: Trust
+    /** Called with the run that is to ask, in the transaction that requests it: how much it may cost, or null for no bound. */
+    reserve(runId: string): Promise<number | null>
   }): Promise<{ text: string; runId: string }>
 }
 
@@ -29,6 +33,7 @@ export type SealedCandidate = {
   artifacts: readonly { contentId: string; text: string; mediaType: string; trust: Trust }[]
 }
 
+type Placed = { task: TaskRow; attempt: AttemptRow; candidate: SealedCandidate }
 type Found = { result: CheckResult; evidence: readonly string[] }
 
 const verdict = z.object({ meets: z.boolean() })
@@ -44,19 +49,26 @@ export class Verifiers {
   readonly #deps: TaskDeps
   readonly #plane: ActionPlane
   readonly #judge: ModelJudge
+  readonly #budget: AttemptBudget
 
   constructor(parts: { deps: TaskDeps; plane: ActionPlane; judge: ModelJudge }) {
     this.#deps = parts.deps
     this.#plane = parts.plane
     this.#judge = parts.judge
+    this.#budget = new AttemptBudget(parts.deps)
   }
 
   /** Every check, in its order. Not inside a unit of work. */
-  async verify(task: TaskRow, acceptance: Acceptance | null, candidate: SealedCandidate) {
+  async verify(
+    task: TaskRow,
+    attempt: AttemptRow,
+    { acceptance, candidate }: { acceptance: Acceptance | null; candidate: SealedCandidate },
+  ) {
     const checks: CheckResult[] = []
     const evidence: string[] = []
     for (const check of acceptance?.checks ?? []) {
-      const found = await this.#check(task, check, candidate).catch((error: unknown): Found => {
+      const found = await this.#check({ task, attempt, candidate }, check).catch((error: unknown): Found => {
+        if (isUnaffordable(error)) return failed(check, 'budget_exhausted', false)
         this.#deps.report(error, task.id)
         return failed(check, 'verifier_failed', false)
       })
@@ -71,16 +83,16 @@ export class Verifiers {
     return { checks, evidence, environment }
   }
 
-  #check(task: TaskRow, check: AcceptanceCheck, candidate: SealedCandidate): Promise<Found> {
+  #check(placed: Placed, check: AcceptanceCheck): Promise<Found> {
     switch (check.kind) {
       case 'schema':
-        return Promise.resolve(bySchema(check, candidate))
+        return Promise.resolve(bySchema(check, placed.candidate))
       case 'committed':
-        return this.#byCommitted(task, check)
+        return this.#byCommitted(placed.task, check)
       case 'tool':
-        return this.#byTool(task, check, candidate)
+        return this.#byTool(placed, check)
       case 'model':
-        return this.#byModel(task, check, candidate)
+        return this.#byModel(placed, check)
     }
   }
 
@@ -94,11 +106,12 @@ export class Verifiers {
   }
 
   /** A verifier's tool only reads, and it goes the way of every other action. */
-  async #byTool(task: TaskRow, check: Extract<AcceptanceCheck, { kind: 'tool' }>, candidate: SealedCandidate): Promise<Found> {
+  async #byTool({ task, candidate }: Placed, check: Extract<AcceptanceCheck, { kind: 'tool' }>): Promise<Found> {
     const contract = (await this.#deps.actions.catalogue.find(task.owner_id, check.tool))?.contract
     if (contract?.capability !== 'read_only') return failed(check, 'no_reading_tool', false)
     const recorded = await this.#plane.record(task.owner_id, task.id, {
-      key: `verify/${candidate.id}/${check.id}`.slice(0, 64),
+      // Two checks never share a name, however long their ids are.
+      key: `verify/${candidate.id}/${sha256Hex(check.id).slice(0, 20)}`,
       tool: check.tool,
       arguments: check.arguments,
       resource: check.tool,
@@ -128,7 +141,26 @@ export class Verifiers {
     return mediaType === 'application/json' ? jsonOf(text) : text
   }
 
-  async #byModel(task: TaskRow, check: Extract<AcceptanceCheck, { kind: 'model' }>, candidate: SealedCandidate): Promise<Found> {
+  async #byModel(placed: Placed, check: Extract<AcceptanceCheck, { kind: 'model' }>): Promise<Found> {
+    try {
+      return await this.#ask(placed, check)
+    } finally {
+      await this.#settle(placed)
+    }
+  }
+
+  /** What was asked is charged; where that cannot be known yet, whoever goes on with the task does it. */
+  async #settle({ task: { id: taskId }, attempt: { id: attemptId } }: Placed): Promise<void> {
+    const { unitOfWork, store, report } = this.#deps
+    const settled = unitOfWork.run(async () => {
+      const task = await store.lock(taskId)
+      const attempt = await store.attempt(attemptId)
+      if (task && attempt) await this.#budget.settleCheck({ task, attempt })
+    })
+    await settled.catch((error: unknown) => report(error, taskId))
+  }
+
+  async #ask({ task, attempt, candidate }: Placed, check: Extract<AcceptanceCheck, { kind: 'model' }>): Promise<Found> {
     const shown = candidate.artifacts.map(({ text }, index) => `<artifact number="${index + 1}">\n${text}\n</artifact>`).join('\n')
     const { text, runId } = await this.#judge.ask({
       ownerId: task.owner_id,
@@ -144,11 +176,16 @@ export class Verifiers {
       responseFormat: { name: 'verification', schema: verdictSchema },
       derivedFrom: [task.acceptance_content_id, ...candidate.artifacts.map(({ contentId }) => contentId)],
       trust: 'untrusted',
+      reserve: (runId) => this.#budget.reserveCheck(attempt, runId),
     })
     const answer = verdict.safeParse(jsonOf(text))
     if (!answer.success) return { ...failed(check, 'no_verdict', false), evidence: [runId] }
     return answer.data.meets ? passed(check, [runId]) : { ...failed(check, 'not_met', true), evidence: [runId] }
   }
+}
+
+function isUnaffordable(error: unknown): boolean {
+  return error instanceof CheckUnaffordableError || (error instanceof MaintenanceFailedError && error.code === 'budget_exhausted')
 }
 
 function bySchema(check: Extract<AcceptanceCheck, { kind: 'schema' }>, candidate: SealedCandidate): Found {

@@ -49,6 +49,12 @@ export const attemptColumns: Columns = {
   reserved_micros: 'bigint',
   started_at: 'timestamptz',
 }
+export const changingAttemptColumns: Columns = {
+  status: 'text',
+  ended_at: 'timestamptz',
+  settled_at: 'timestamptz',
+  verification_run_id: 'uuid',
+}
 export const actionColumns: Columns = {
   id: 'uuid',
   owner_id: 'uuid',

@@ -4,6 +4,7 @@ import type {
   ActionChange,
   ActionRow,
   ArtifactRow,
+  AttemptChange,
   AttemptCheckpointRow,
   AttemptRow,
   DecisionRow,
@@ -23,6 +24,7 @@ import {
   artifactColumns,
   attemptColumns,
   changingActionColumns,
+  changingAttemptColumns,
   changingTaskColumns,
   checkpointColumns,
   decisionColumns,
@@ -36,7 +38,7 @@ import { RowCountError } from './tree.repository.ts'
 
 const listOf = (...groups: readonly Columns[]): string => groups.flatMap((columns) => Object.keys(columns)).join(', ')
 const tasks = `SELECT ${listOf(taskColumns, changingTaskColumns)} FROM tasks`
-const attempts = `SELECT ${listOf(attemptColumns)}, status, ended_at FROM task_attempts`
+const attempts = `SELECT ${listOf(attemptColumns, changingAttemptColumns)} FROM task_attempts`
 const actions = `SELECT ${listOf(actionColumns, changingActionColumns)} FROM task_actions`
 
 /** Attempts that begin by themselves after a process left, at most, where nothing lasting was done. */
@@ -114,8 +116,8 @@ export class TaskRepository implements TaskStore {
     return this.#database.query<AttemptRow>(`${attempts} WHERE task_id = $1::uuid ORDER BY ordinal`, [taskId])
   }
 
-  async changeAttempt(attemptId: string, change: Pick<AttemptRow, 'status' | 'ended_at'>): Promise<void> {
-    const columns = { status: 'text', ended_at: 'timestamptz' }
+  async changeAttempt(attemptId: string, change: AttemptChange): Promise<void> {
+    const columns = { ...changingAttemptColumns, reserved_micros: 'bigint' }
     const written = await this.#update('task_attempts', columns, change, { sql: 'id = $1::uuid', params: [attemptId] })
     if (written !== 1) throw new RowCountError('change attempt', 1, written)
   }
@@ -330,9 +332,9 @@ export class TaskRepository implements TaskStore {
   }
 
   unfollowedAttempts({ attemptId, limit }: Parameters<TaskStore['unfollowedAttempts']>[0]): Promise<AttemptRow[]> {
-    const named = Object.keys(attemptColumns).map((name) => `t.${name}`)
+    const named = Object.keys({ ...attemptColumns, ...changingAttemptColumns }).map((name) => `t.${name}`)
     return this.#database.query<AttemptRow>(
-      `SELECT ${named.join(', ')}, t.status, t.ended_at
+      `SELECT ${named.join(', ')}
        FROM tasks k JOIN task_attempts t ON t.task_id = k.id JOIN runs r ON r.id = t.id JOIN characters c ON c.id = k.character_id
        WHERE k.status = 'open' AND c.deleted_at IS NULL AND t.status = 'interrupted' AND t.runtime <> 'external'
          AND ($2::uuid IS NULL OR t.id = $2::uuid)
@@ -349,9 +351,9 @@ export class TaskRepository implements TaskStore {
   }
 
   #byRun(condition: string, limit: number, params: readonly SqlParameter[] = []): Promise<AttemptRow[]> {
-    const named = Object.keys(attemptColumns).map((name) => `t.${name}`)
+    const named = Object.keys({ ...attemptColumns, ...changingAttemptColumns }).map((name) => `t.${name}`)
     return this.#database.query<AttemptRow>(
-      `SELECT ${named.join(', ')}, t.status, t.ended_at FROM task_attempts t JOIN runs r ON r.id = t.id
+      `SELECT ${named.join(', ')} FROM task_attempts t JOIN runs r ON r.id = t.id
        WHERE t.ended_at IS NULL AND ${condition} ORDER BY t.started_at LIMIT $1`,
       [limit, ...params],
     )

@@ -66,12 +66,21 @@ export type AttemptRow = {
   workspace_ref: string | null
   policy_profile: string
   diagnostics_content_id: string | null
-  /** Held for a loop's attempt as long as it lasts. */
+  /** Held for a loop's run until it is over, and for a question to a model about the candidate. */
   reserved_micros: number
   status: AttemptStatus
   started_at: Date
   ended_at: Date | null
+  /** When what a loop's run used was charged. */
+  settled_at: Date | null
+  /** The run that asks a model about the candidate, until what it cost is charged. */
+  verification_run_id: string | null
 }
+
+export type NewAttempt = Omit<AttemptRow, 'status' | 'ended_at' | 'settled_at' | 'verification_run_id'>
+
+/** What may change of an attempt. */
+export type AttemptChange = Partial<Pick<AttemptRow, 'status' | 'ended_at' | 'reserved_micros' | 'settled_at' | 'verification_run_id'>>
 
 export type ActionRow = {
   id: string
@@ -205,10 +214,10 @@ export interface TaskStore {
   ): Promise<TaskRow[]>
   change(taskId: string, change: TaskChange): Promise<void>
 
-  insertAttempt(attempt: Omit<AttemptRow, 'status' | 'ended_at'>): Promise<void>
+  insertAttempt(attempt: NewAttempt): Promise<void>
   attempt(attemptId: string): Promise<AttemptRow | null>
   attempts(taskId: string): Promise<AttemptRow[]>
-  changeAttempt(attemptId: string, change: Pick<AttemptRow, 'status' | 'ended_at'>): Promise<void>
+  changeAttempt(attemptId: string, change: AttemptChange): Promise<void>
 
   insertAction(action: NewAction): Promise<void>
   action(actionId: string): Promise<ActionRow | null>

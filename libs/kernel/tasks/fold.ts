@@ -53,7 +53,7 @@ export function foldTask(task: FoldedTask, record: Pick<EventRecord, 'type' | 'p
       return { ...task, attempt_id, budget: { ...task.budget, reserved_micros: task.budget.reserved_micros + reserved } }
     }
     case 'attempt.changed':
-      return endAttempt(task, record.payload as EventPayload<'attempt.changed'>)
+      return useBudget(task, record.payload as EventPayload<'attempt.changed'>)
     case 'candidate.verified': {
       const { repairs } = record.payload as EventPayload<'candidate.verified'>
       return { ...task, repairs }
@@ -90,16 +90,15 @@ export function foldTask(task: FoldedTask, record: Pick<EventRecord, 'type' | 'p
   }
 }
 
-/** A loop's attempt is over: what was held for it is given back, what it used is charged. */
-function endAttempt(task: FoldedTask, payload: EventPayload<'attempt.changed'>): FoldedTask {
-  if (payload.charged_micros === undefined) return task
+/** A loop's run is over, or a question to a model about its candidate: what was held is given back, what it used is charged. */
+function useBudget(task: FoldedTask, payload: EventPayload<'attempt.changed'>): FoldedTask {
   const { budget } = task
   return {
     ...task,
     budget: {
       ...budget,
-      spent_micros: budget.spent_micros + payload.charged_micros,
-      reserved_micros: budget.reserved_micros - (payload.released_micros ?? 0),
+      spent_micros: budget.spent_micros + (payload.charged_micros ?? 0),
+      reserved_micros: budget.reserved_micros + (payload.reserved_micros ?? 0) - (payload.released_micros ?? 0),
       used_actions: budget.used_actions + (payload.used_actions ?? 0),
     },
   }

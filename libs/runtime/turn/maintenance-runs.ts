@@ -41,6 +41,8 @@ export type MaintenanceRequest = {
   trust: Trust
   /** Tokens kept for the answer. */
   replyTokens: number
+  /** Called in the transaction that requests the run: how much it may cost at most, or null for no bound. A throw begins nothing. */
+  reserve?: (runId: string) => Promise<number | null>
   /** The process stops: the run is left where it stands. */
   signal?: AbortSignal
 }
@@ -89,7 +91,7 @@ export class MaintenanceRuns {
     const run = await this.#request(request)
     const claimed = await deps.runs.claimUnseated(run.runId, holder)
     if (!claimed) throw new MaintenanceFailedError(run.runId, 'not_claimed')
-    const host = new RunHost({ run: claimed, head: run.head, lastPublicSeq: 1, deps: { ...deps, projector: this.#projector(request) } })
+    const host = new RunHost({ run: claimed, head: run.head, lastPublicSeq: 1, deps: { ...deps, projector: this.#projector(request, run.maxCostMicros) } })
     const stop = keepAlive(host, deps)
     const drain = (): void => host.drain()
     request.signal?.addEventListener('abort', drain)
@@ -108,7 +110,7 @@ export class MaintenanceRuns {
     return { text: textOf(content.body, content.layout?.parts ?? []), runId: run.runId, contentId: content.id }
   }
 
-  async #request({ ownerId, characterId }: MaintenanceRequest) {
+  async #request({ ownerId, characterId, reserve }: MaintenanceRequest) {
     const { unitOfWork, runs, log, ids, clock } = this.#deps.host
     const runId = ids.next()
     const resultId = ids.next()
@@ -127,6 +129,7 @@ export class MaintenanceRuns {
         settings: { seed: ids.seed() },
         queueExpiresAt: new Date(clock.now().getTime() + UNCLAIMED_MS),
       })
+      const maxCostMicros = reserve ? await reserve(runId) : null
       const [requested] = await log.append({
         stream: `run:${runId}`,
         ownerId,
@@ -143,11 +146,11 @@ export class MaintenanceRuns {
           },
         ],
       })
-      return { runId, head: requested ? { seq: requested.seq, hash: requested.hash } : EMPTY_HEAD }
+      return { runId, maxCostMicros, head: requested ? { seq: requested.seq, hash: requested.hash } : EMPTY_HEAD }
     })
   }
 
-  #projector(request: MaintenanceRequest): ContextProjector {
+  #projector(request: MaintenanceRequest, maxCostMicros: number | null): ContextProjector {
     const { model, profile, requests, host, bundles } = this.#deps
     return {
       countTokens: (text) => model.countTokens(text),
@@ -165,7 +168,7 @@ export class MaintenanceRuns {
           profileVersionId: resolved.versionId,
           profileHash: resolved.hash,
           bundle,
-          limits: MAINTENANCE_LIMITS,
+          limits: { ...MAINTENANCE_LIMITS, max_cost_micros: maxCostMicros },
         }
       },
       project: async ({ run, turn, asksUsage, guards }): Promise<ProjectedRequest> => {
