@@ -74,13 +74,16 @@ function diesBeforeTheNext({ system }: Plane): () => Promise<unknown> {
   return () => eventually(async () => deaths > 0, 'the death')
 }
 
-/** Another process, after this one is gone for good: nothing that it writes arrives, and what it held is nobody's by now. */
+/** Another process, after one is gone for good: what that one held is nobody's by now. */
 async function after(gone: Plane): Promise<Plane> {
-  gone.system.tasks.store.insertVerification = () => Promise.reject(new Error('the process is gone'))
-  await gone.system.database.execute(`UPDATE task_attempts SET conclusion_until = clock_timestamp() - interval '1 second'
+  await gone.system.close()
+  const next = await opened({ works: false })
+  await next.system.database.execute(`UPDATE task_attempts SET conclusion_until = clock_timestamp() - interval '1 second'
                                       WHERE conclusion_until IS NOT NULL AND ended_at IS NULL`)
-  return opened()
+  return next
 }
+
+const works = ({ system }: Plane): Promise<unknown> => system.lifecycle.startWork('all')
 
 const count = async ({ system }: Plane, task: TaskView, type: 'candidate.sealed' | 'candidate.verified'): Promise<number> =>
   (await system.log.read(`task:${task.task_id}`, { types: [type] })).length
@@ -95,12 +98,13 @@ describe('a loop’s attempt', () => {
     await died()
     expect(await attempts(plane, task)).toMatchObject([{ status: 'interrupted' }])
     const flag = { scope: 'owner' as const, scopeId: plane.ownerId, by: plane.ownerId }
-    await plane.system.governance.killSwitch.set(flag)
     const next = await after(plane)
+    await next.system.governance.killSwitch.set(flag)
+    await works(next)
     await next.system.tasks.sweeper.sweep()
     expect(await next.system.tasks.store.unfollowedAttempts({ attemptId: null, limit: 9 })).toEqual([])
     expect(await attempts(next, task)).toHaveLength(1)
-    await plane.system.governance.killSwitch.lift(flag)
+    await next.system.governance.killSwitch.lift(flag)
     await verified(next, task)
     expect((await attempts(next, task)).map(({ status }) => status)).toEqual(['interrupted', 'candidate_verified'])
     expect(upstream.requests.at(-1)?.bodyText).toContain('shape (schema): not_json')
@@ -113,10 +117,10 @@ describe('a loop’s attempt', () => {
     const task = await begun(shaped)
     await upstream.request(sent)
     const died = diesBeforeTheNext(plane)
-    await plane.system.close()
+    const next = await after(plane)
     await died()
     gate.open()
-    const next = await after(await opened({ works: false }))
+    await works(next)
     await verified(next, task)
     expect((await attempts(next, task)).map(({ status }) => status)).toEqual(['interrupted', 'candidate_verified'])
   })
@@ -128,7 +132,7 @@ describe('a loop’s attempt', () => {
     const died = diesBeforeTheNext(plane)
     gate.open()
     await died()
-    const next = await opened({ works: false })
+    const next = await after(plane)
     const { runtimes } = next.system.tasks.keeper
     for (const runtime of runtimes) runtime.available = false
     await next.system.tasks.sweeper.start()
@@ -142,10 +146,12 @@ describe('a loop’s attempt', () => {
     const sent = upstream.requests.length
     const task = await begun(judged)
     await upstream.request(sent + 1)
-    const next = await after(plane)
-    await verified(next, task)
+    plane.system.tasks.store.insertVerification = () => Promise.reject(new Error('the process is gone'))
     gate.open()
-    await plane.system.tasks.sweeper.stop()
+    const next = await after(plane)
+    expect(await count(next, task, 'candidate.verified')).toBe(0)
+    await works(next)
+    await verified(next, task)
     expect([await count(next, task, 'candidate.sealed'), await count(next, task, 'candidate.verified')]).toEqual([1, 1])
     const second = next.system.database.execute(
       `INSERT INTO artifacts (id, owner_id, task_id, attempt_id, candidate_id, ordinal, content_id, hash, media_type, producer,
