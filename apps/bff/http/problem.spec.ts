@@ -31,6 +31,7 @@ describe('errors as problems', () => {
     [{ code: 'P2010', meta: { driverAdapterError: { cause: { originalCode: '23505' } } } }, 'conflict'],
     [{ code: 'P2010', meta: { driverAdapterError: { cause: { originalCode: 'LT003' } } } }, 'invariant_refused'],
     [{ code: 'P2010', meta: { driverAdapterError: { cause: { originalCode: 'LT004' } } } }, 'candidate_open'],
+    [{ code: 'P2010', meta: { driverAdapterError: { cause: { originalCode: 'LT010' } } } }, 'wrong_state'],
     [{ code: '40P01' }, 'unavailable'],
     [{ code: 'ECONNREFUSED' }, 'unavailable'],
     [{ code: 'P2024' }, 'unavailable'],

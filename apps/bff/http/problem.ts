@@ -40,6 +40,8 @@ const triggerStates: Readonly<Record<string, ErrorCode>> = {
   LT003: 'invariant_refused',
   LT004: 'candidate_open',
   LT005: 'invariant_refused',
+  LT009: 'invariant_refused',
+  LT010: 'wrong_state',
 }
 
 /**

@@ -96,7 +96,7 @@ export class MemoryService {
       if (memory.state !== 'proposed') throw wrongState(memory)
       const { store } = this.#deps
       const twin = edited ? await store.byHash(change.scope, change.digest(edited.text), change.now) : null
-      if (twin && twin.id !== memory.id) return this.#joinTwin(change, memory, twin)
+      if (edited && twin && twin.id !== memory.id) return this.#joinTwin(change, { memory, twin, edited, decision: 'confirm' })
       const isNew = edited !== null && twin === null
       const versionId = isNew
         ? await change.addVersion(memory, { ...(await this.#inherited(memory)), text: edited.text, cause: 'confirm' })
@@ -175,7 +175,7 @@ export class MemoryService {
       }
       const { store } = this.#deps
       const twin = await store.byHash(change.scope, change.digest(edited.text), change.now)
-      if (twin && twin.id !== memory.id) return this.#joinTwin(change, memory, twin)
+      if (twin && twin.id !== memory.id) return this.#joinTwin(change, { memory, twin, edited, decision: 'correct' })
       const versionId = await change.addVersion(memory, { ...(await this.#inherited(memory)), text: edited.text, cause: 'correct' })
       await this.#consent(change, memory, versionId, 'correct')
       const classified = classify({ text: edited.text, type: memory.type, sensitive: memory.sensitive })
@@ -291,11 +291,33 @@ export class MemoryService {
     })
   }
 
-  /** Another memory says the same already: that one is strengthened, this one taken in by it. */
-  async #joinTwin(change: MemoryChange, memory: MemoryRow, twin: MemoryRow): Promise<void> {
-    await this.#deps.store.lockRows(memory.owner_id, [memory.id, twin.id])
-    await change.reinforce(twin, (await this.#inherited(memory)).sources)
-    await change.mergeInto({ id: twin.id, versionId: twin.current_version_id }, [memory])
+  /**
+   * Another memory says the same already: that one is strengthened, this one taken in by it, with the owner's words as its own, so that
+   * nothing brings back those that they replaced. A proposal that waits to say the same has its yes by that.
+   */
+  async #joinTwin(
+    change: MemoryChange,
+    parts: { memory: MemoryRow; twin: MemoryRow; edited: Pick<Candidate, 'text' | 'vector'>; decision: 'confirm' | 'correct' },
+  ): Promise<void> {
+    const { store } = this.#deps
+    const { memory, twin, edited, decision } = parts
+    await store.lockRows(memory.owner_id, [memory.id, twin.id])
+    const inherited = await this.#inherited(memory)
+    await change.reinforce(twin, inherited.sources)
+    const into = { id: twin.id, versionId: twin.current_version_id }
+    await change.mergeInto(into, [memory])
+    const versionId = await change.addVersion(memory, { ...inherited, text: edited.text, cause: decision })
+    await this.#consent(change, memory, versionId, decision)
+    const own = { current_version_id: versionId, text_hash: change.digest(edited.text), flagged: null }
+    await store.update(memory.owner_id, memory.id, own, change.now)
+    if (twin.state !== 'proposed') return
+    await this.#consent(change, twin, twin.current_version_id, 'confirm')
+    await store.update(twin.owner_id, twin.id, { state: 'live', flagged: null }, change.now)
+    change.record({
+      type: 'memory.decided',
+      payload: { memory_id: twin.id, decision: 'confirm', state: 'live', version_id: twin.current_version_id },
+    })
+    await this.#takePlaces(change, into)
   }
 
   /** A confirmed proposal takes in the memories that it was to replace, as far as they still stand. */

@@ -146,6 +146,8 @@ export interface MemoryStore {
   insertConfirmation(
     row: Scope & { id: string; memory_id: string; version_id: string; decision: ConsentDecision; decided_at: Date },
   ): Promise<void>
+  /** Whether the owner said yes to that very version. */
+  isConfirmed(ownerId: string, versionId: string): Promise<boolean>
   suppress(row: Scope & { text_hash: Uint8Array; memory_id: string; created_at: Date }): Promise<void>
   isSuppressed(scope: Scope, hash: Uint8Array): Promise<boolean>
   /** The proposed or live memory of the scope that says the same. */

@@ -268,6 +268,14 @@ export class MemoryRepository implements MemoryStore {
     )
   }
 
+  async isConfirmed(ownerId: string, versionId: string): Promise<boolean> {
+    const rows = await this.#sql.query(
+      `SELECT 1 AS found FROM confirmations WHERE owner_id = $1::uuid AND version_id = $2::uuid AND decision IN ('confirm', 'correct')`,
+      [ownerId, versionId],
+    )
+    return rows.length > 0
+  }
+
   async suppress(row: Scope & { text_hash: Uint8Array; memory_id: string; created_at: Date }): Promise<void> {
     await this.#sql.execute(
       `INSERT INTO memory_suppressions (character_id, realm_id, owner_id, text_hash, memory_id, created_at)
