@@ -10,6 +10,7 @@ import { KillSwitchService } from '#domains/governance/kill-switch.service'
 import { OwnersService } from '#domains/identity/owners.service'
 import { SigninService } from '#domains/identity/signin.service'
 import { TokensService } from '#domains/identity/tokens.service'
+import { ExtractionProgress } from '#domains/memory/extraction-progress'
 import { MemoryService } from '#domains/memory/memory.service'
 import { RecallService } from '#domains/memory/recall.service'
 import { AskService } from '#domains/mirror-tree/ask.service'
@@ -93,6 +94,7 @@ function providersOf(system: System, document: ApiDocument): ValueProvider<unkno
     [RunStreams, conversation.streams],
     [ReplayService, conversation.replays],
     [MemoryService, system.memory.memories],
+    [ExtractionProgress, system.memory.extractions],
     [RecallService, system.memory.recalls],
     [ToolSourcesService, system.toolSources],
     [ApprovalsService, conversation.actions.approvals],

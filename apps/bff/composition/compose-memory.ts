@@ -1,5 +1,6 @@
 import { Embeddings } from '#domains/memory/embeddings'
 import { ModelUnreachableError } from '#domains/memory/extraction-asker'
+import { ExtractionProgress } from '#domains/memory/extraction-progress'
 import { ExtractionService, ExtractionStoppedError } from '#domains/memory/extraction.service'
 import { MemoryService } from '#domains/memory/memory.service'
 import { MemoryUpkeep } from '#domains/memory/memory-upkeep.service'
@@ -25,6 +26,7 @@ import type { Foundation } from './foundation.ts'
 
 export type Memory = {
   memories: MemoryService
+  extractions: ExtractionProgress
   recalls: RecallService
   upkeep: MemoryUpkeep
   jobs: JobRunner
@@ -82,9 +84,10 @@ export async function composeMemory(foundation: Foundation, transport: Transport
     report: (error, memoryId) => logger.error({ err: error, memory: memoryId }, 'a text could not be erased; it is tried again'),
   })
   let maintenance: MaintenanceRuns | null = null
+  const extractions = new MemoryExtractionRepository(database)
   const extraction = new ExtractionService({
     ...change,
-    extractions: new MemoryExtractionRepository(database),
+    extractions,
     recaller: new MemoryRecallRepository(database),
     unitOfWork: database,
     clock,
@@ -129,14 +132,17 @@ export async function composeMemory(foundation: Foundation, transport: Transport
       return () => jobs.stop()
     },
   })
+  const extractLater = ({ id, ownerId }: { id: string; ownerId: string }): Promise<void> =>
+    jobs.add({ topic: EXTRACT, ownerId, payload: { canonization_id: id } })
   return {
+    extractions: new ExtractionProgress({ unitOfWork: database, extractions, log, clock, enqueue: extractLater }),
     memories: new MemoryService({ ...change, unitOfWork: database, clock, recall: recalls }),
     recalls,
     upkeep,
     jobs,
     recall: recallOf(recalls, new RealmRepository(database)),
     canon: {
-      canonized: ({ id, ownerId }) => jobs.add({ topic: EXTRACT, ownerId, payload: { canonization_id: id } }),
+      canonized: extractLater,
       withdrawn: ({ id, ownerId }) => upkeep.canonWithdrawn(ownerId, id),
       nodesDeleted: ({ ids: nodeIds, ownerId }) => upkeep.nodesDeleted(ownerId, nodeIds),
     },

@@ -3,6 +3,7 @@ import type { z } from 'zod'
 import {
   ConfirmMemory,
   CorrectMemory,
+  ExtractionView,
   MemoryDetail,
   MemoryListQuery,
   MemoryPage,
@@ -13,6 +14,7 @@ import {
   SearchMemories,
 } from '#contracts'
 import type { Principal } from '#domains/identity/principal'
+import { ExtractionProgress } from '#domains/memory/extraction-progress'
 import { MemoryService } from '#domains/memory/memory.service'
 import { RecallService } from '#domains/memory/recall.service'
 import { ApiRoute, Input } from '../http/api-route.ts'
@@ -26,6 +28,7 @@ export class MemoriesController {
   constructor(
     private readonly memories: MemoryService,
     private readonly recalls: RecallService,
+    private readonly extractions: ExtractionProgress,
   ) {}
 
   @ApiRoute({
@@ -126,6 +129,29 @@ export class MemoriesController {
   })
   correct(@Input() { principal, params, body }: Own & { body: CorrectMemory }): Promise<MemoryView> {
     return this.memories.correct(principal.ownerId, params.id, body)
+  }
+
+  @ApiRoute({
+    method: 'GET',
+    path: '/v1/canonizations/{id}/extraction',
+    summary: 'How far a character has come in remembering a canonical range',
+    access: 'read',
+    answer: ExtractionView,
+  })
+  extraction(@Input() { principal, params }: Own): Promise<ExtractionView> {
+    return this.extractions.view(principal.ownerId, params.id)
+  }
+
+  @ApiRoute({
+    method: 'POST',
+    path: '/v1/canonizations/{id}/extraction',
+    summary: 'Try again to remember what was given up',
+    access: 'write',
+    answer: ExtractionView,
+    rebuild: (self: MemoriesController, { principal }, { id }) => self.extractions.view(principal.ownerId, id),
+  })
+  extractAgain(@Input() { principal, params }: Own): Promise<ExtractionView> {
+    return this.extractions.takeUp(principal.ownerId, params.id)
   }
 
   @ApiRoute({

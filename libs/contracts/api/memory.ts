@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { MemoryLevel, MemoryOrigin, MemoryState, MemoryType } from '../enums.ts'
-import { Id } from '../ids.ts'
+import { Id, Slug } from '../ids.ts'
 import { MessageText, PageQuery, pageOf } from './common.ts'
 
 export const MemorySource = z
@@ -98,3 +98,17 @@ export type RecallAuditView = z.infer<typeof RecallAuditView>
 export const RecallListQuery = PageQuery.extend({ run_id: Id.optional(), memory_id: Id.optional(), character_id: Id.optional() })
 export const RecallPage = pageOf(RecallAuditView, 'RecallPage')
 export const MemorySearchResult = z.object({ audit: RecallAuditView }).meta({ id: 'MemorySearchResult' })
+
+/** How far remembering of a canonical range has come. */
+export const ExtractionView = z
+  .object({
+    canonization_id: Id,
+    outcome: z.enum(['running', 'finished', 'given_up']),
+    /** Why it was given up. */
+    code: Slug.nullable(),
+    proposals: z.int(),
+    stored: z.int(),
+    dropped: z.int(),
+  })
+  .meta({ id: 'Extraction' })
+export type ExtractionView = z.infer<typeof ExtractionView>

@@ -86,6 +86,13 @@ export const memoryEvents = {
     stream: 'memory',
     payload: z.object({ canonization_id: Id, run_id: Id.nullable(), code: Slug, tries: count }),
   },
+  /** Its owner wants it tried again. */
+  'extraction.taken_up': {
+    version: 1,
+    visibility: 'audit',
+    stream: 'memory',
+    payload: z.object({ canonization_id: Id, code: Slug }),
+  },
   /** Write-ahead: durable before anything is sent (K3). The digest is over the salted digests of the texts, which stand elsewhere. */
   'embedding.requested': {
     version: 1,
