@@ -93,8 +93,8 @@ describe('a text that is erased while its run goes on', () => {
       () => ({ type: 'done', observation: seen('What must go.'), costMicros: null }),
       async () => {
         const [first] = await system.system.log.read(`run:${runId}`, { types: ['tool.executed'] })
-        const { content_id: id } = first?.record.payload as EventPayload<'tool.executed'>
-        await system.system.contents.erase({ ids: id === null ? [] : [id], cause: 'test' })
+        const seenFirst = first?.record.payload as EventPayload<'tool.executed'> | undefined
+        await system.system.contents.erase({ ids: seenFirst?.content_id ? [seenFirst.content_id] : [], cause: 'test' })
         return brought('What was looked up knowing that.')
       },
     ]

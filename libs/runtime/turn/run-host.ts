@@ -139,7 +139,9 @@ export class RunHost implements RunEffects {
         }),
       )
       this.#submit(this.#firstCommand(pin))
-      this.#background(this.pollCommands())
+      // A run that was taken up to be cancelled hears of it before it asks for anything.
+      if (this.#resumption) await this.pollCommands()
+      else this.#background(this.pollCommands())
       outcome = await this.#driver.run()
       return outcome
     } catch (error) {
