@@ -236,8 +236,8 @@ export class PathService {
       await trees.tombstoneNodes([node.id])
       // Before the text goes: memories are locked before the log's heads, and look at what they rested on.
       await canon.nodesDeleted({ ids: [node.id], ownerId, treeId: tree.id })
-      // All that the node says: its own content, and what was interjected while it was written.
-      const interjected = node.run_id === null ? [] : await trees.interjections({ runIds: [node.run_id] })
+      // All that the node says: its own content, and what was interjected while it was written, or while an answer to it was that never came.
+      const interjected = await trees.interjections(node.run_id === null ? { unansweredUnder: node.id } : { runId: node.run_id })
       await contents.erase({ ids: [...interjected, ...(node.content_id === null ? [] : [node.content_id])], cause: 'node_deleted' })
       await this.#append(tree, [{ type: 'node.deleted', payload: { node_id: node.id, content_id: node.content_id }, trust: 'trusted' }])
       await this.#leaveDeleted(tree, node)

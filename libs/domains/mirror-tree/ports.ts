@@ -125,8 +125,8 @@ export interface TreeStore {
   livingNodes(treeId: string): Promise<{ id: string; content_id: string | null; run_id: string | null; sealed: boolean }[]>
   /** Whether an answer is waited for or written: anywhere in the tree, or to one question. */
   hasLiveRun(treeId: string, questionId?: string): Promise<boolean>
-  /** Ids of the texts that were interjected into these runs, or into any run of a tree. */
-  interjections(runs: { runIds: readonly string[] } | { treeId: string }): Promise<string[]>
+  /** Ids of the texts that were interjected into the run of a message, into any run of a tree, or into those under a question that left no answer. */
+  interjections(runs: { runId: string } | { treeId: string } | { unansweredUnder: string }): Promise<string[]>
   countNodes(treeId: string): Promise<number>
 
   adopt(treeId: string, parentId: string, childId: string): Promise<void>

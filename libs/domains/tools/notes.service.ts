@@ -101,7 +101,7 @@ export class NotesService {
     return this.#unit.run(async () => {
       if (!(await this.#store.lockCharacter(scope.ownerId, scope.characterId))) return { refused: 'no_such_note' }
       const earlier = await this.#store.key(scope.ownerId, key)
-      if (earlier && earlier.argumentsHash !== argumentsHash) return { refused: 'key_used_otherwise' }
+      if (earlier && earlier.argumentsHash !== null && earlier.argumentsHash !== argumentsHash) return { refused: 'key_used_otherwise' }
       if (earlier) return { number: earlier.number, version: earlier.version }
       const at = this.#clock.now()
       const result = await act(at)

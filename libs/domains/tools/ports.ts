@@ -24,7 +24,8 @@ export type NoteLine = Pick<NoteRow, 'number' | 'version' | 'content_id' | 'trus
 }
 
 /** What was done under a key. */
-export type NoteKey = { argumentsHash: string; number: number; version: number; trust: Trust; deleted: boolean }
+/** `argumentsHash` is null once what was noted is erased. */
+export type NoteKey = { argumentsHash: string | null; number: number; version: number; trust: Trust; deleted: boolean }
 
 /** A version on its way in; without a content it is a deletion. */
 export type NewNoteVersion = { noteId: string; version: number; contentId: string | null; trust: Trust; runId: string; at: Date }

@@ -6,10 +6,13 @@ type Kept = Readonly<Record<string, string | number | null | readonly string[]>>
 
 /** Rows that tell a repeated mutation from a new one (decision 30). */
 export interface IdempotencyStore {
-  /** Takes the key and answers null, or answers what an earlier mutation left; waits while that one is still in its transaction. */
+  /**
+   * Takes the key and answers null, or answers what an earlier mutation left; waits while that one is still in its transaction. `hash` is
+   * null once anything of the owner's was erased.
+   */
   claim(
     input: KeyName & { salt: Uint8Array; bodyHash: Uint8Array; at: Date; expiredBefore: Date },
-  ): Promise<{ salt: Uint8Array; bodyHash: Uint8Array; kept: Kept | null } | null>
+  ): Promise<{ hash: { salt: Uint8Array; bodyHash: Uint8Array } | null; kept: Kept | null } | null>
   isKept(name: KeyName): Promise<boolean>
   settle(input: KeyName & { status: number; kept: Kept | null }): Promise<void>
   removeBefore(before: Date): Promise<void>
@@ -33,12 +36,13 @@ export class IdempotencyRepository implements IdempotencyStore {
       [input.ownerId, input.method, input.route, input.key, input.salt, input.bodyHash, input.at, input.expiredBefore],
     )
     if (claimed === 1) return null
-    const [row] = await this.#database.query<{ salt: Uint8Array; body_hash: Uint8Array; resource: Kept | null }>(
+    const [row] = await this.#database.query<{ salt: Uint8Array | null; body_hash: Uint8Array | null; resource: Kept | null }>(
       'SELECT salt, body_hash, resource FROM idempotency_keys WHERE owner_id = $1::uuid AND method = $2 AND route = $3 AND key = $4',
       [input.ownerId, input.method, input.route, input.key],
     )
     if (!row) throw new RowCountError('read idempotency key', 1, 0)
-    return { salt: row.salt, bodyHash: row.body_hash, kept: row.resource }
+    const { salt, body_hash: bodyHash, resource: kept } = row
+    return { hash: salt && bodyHash && { salt, bodyHash }, kept }
   }
 
   async isKept(name: KeyName): Promise<boolean> {

@@ -259,8 +259,9 @@ export class TreeRepository implements TreeStore {
   async interjections(runs: Parameters<TreeStore['interjections']>[0]): Promise<string[]> {
     const rows = await this.#database.query<{ content_id: string }>(
       `SELECT c.content_id FROM run_commands c JOIN runs r ON r.id = c.run_id
-       WHERE c.content_id IS NOT NULL AND (r.id = ANY ($1::uuid[]) OR r.tree_id = $2::uuid)`,
-      'treeId' in runs ? [[], runs.treeId] : [[...runs.runIds], null],
+       WHERE c.content_id IS NOT NULL AND (r.id = $1::uuid OR r.tree_id = $2::uuid OR (r.question_id = $3::uuid AND NOT EXISTS (
+         SELECT 1 FROM nodes n WHERE n.id = r.candidate_id AND n.deleted_at IS NULL)))`,
+      ['runId' in runs ? runs.runId : null, 'treeId' in runs ? runs.treeId : null, 'unansweredUnder' in runs ? runs.unansweredUnder : null],
     )
     return rows.map((row) => row.content_id)
   }
