@@ -91,7 +91,12 @@ export class MaintenanceRuns {
     const run = await this.#request(request)
     const claimed = await deps.runs.claimUnseated(run.runId, holder)
     if (!claimed) throw new MaintenanceFailedError(run.runId, 'not_claimed')
-    const host = new RunHost({ run: claimed, head: run.head, lastPublicSeq: 1, deps: { ...deps, projector: this.#projector(request, run.maxCostMicros) } })
+    const host = new RunHost({
+      run: claimed,
+      head: run.head,
+      lastPublicSeq: 1,
+      deps: { ...deps, projector: this.#projector(request, run.maxCostMicros) },
+    })
     const stop = keepAlive(host, deps)
     const drain = (): void => host.drain()
     request.signal?.addEventListener('abort', drain)
