@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { RunAccepted } from '#contracts'
+import type { AdminRun, RunAccepted, TreeView } from '#contracts'
 import { HOLD } from '../support/fake-upstream.ts'
 import { answer, askAndHear, call, newTree, runEnded } from '../support/story.ts'
 import { calling, grant } from '../support/tool-calls.ts'
@@ -47,6 +47,29 @@ describe('the erasure of a message takes with it', () => {
     expect(await standing('By the way')).toHaveLength(1)
     await remove(run.question_id)
     expect(await standing('By the way')).toEqual([])
+  })
+
+  it('the title that only repeats how it began, and no other; nor does an admin see the titles of others (decision 35)', async () => {
+    const { system, upstream } = world
+    const titleOf = async (id: string): Promise<string> => (await call<TreeView>(system, 'GET', `/v1/trees/${id}`)).title
+    const other = await system.system.identity.owners.create({ name: 'Another admin', role: 'admin', actor: 'system' })
+    const otherToken = await system.tokenWith(['read', 'admin'], other.id)
+    const kept: string[] = []
+    for (const title of ['My PIN is 4821, please…', 'About the door']) {
+      const tree = await newTree(system)
+      upstream.script(answer('I hear you.'))
+      const { accepted } = await askAndHear(system, tree.id, '**My PIN** is 4821, please remember it.')
+      await call(system, 'PATCH', `/v1/trees/${tree.id}`, { title })
+      const seenBy = async (token?: string) => {
+        const page = await call<{ items: AdminRun[] }>(system, 'GET', '/v1/admin/runs?limit=100', undefined, { token })
+        return page.items.find(({ id }) => id === accepted.run_id)?.tree_title
+      }
+      expect([await seenBy(), await seenBy(otherToken)]).toEqual([title, null])
+      await remove(accepted.candidate_id)
+      await remove(accepted.question_id)
+      kept.push(await titleOf(tree.id))
+    }
+    expect(kept).toEqual(['', 'About the door'])
   })
 
   it('the hashes of requests; a repeated one is still known by its key', async () => {

@@ -25,9 +25,11 @@ export class AdminRunsController {
     query: RunListQuery,
     answer: AdminRunPage,
   })
-  list(@Input() { query }: { query: z.output<typeof RunListQuery> }): Promise<z.output<typeof AdminRunPage>> {
+  list(
+    @Input() { principal, query }: { principal: Principal; query: z.output<typeof RunListQuery> },
+  ): Promise<z.output<typeof AdminRunPage>> {
     const cursor = parseCursor(query.cursor)
-    return this.adminRuns.list({
+    return this.adminRuns.list(principal.ownerId, {
       ownerId: null,
       state: query.state,
       characterId: query.character_id,

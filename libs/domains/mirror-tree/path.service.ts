@@ -7,6 +7,7 @@ import type { ContentStore } from '#kernel/ports/content-store'
 import type { EventLog } from '#kernel/ports/event-log'
 import type { UnitOfWork } from '#kernel/ports/unit-of-work'
 import { contentDigest } from '#kernel/record/chain'
+import { partsOf, textOf } from '#kernel/record/content-parts'
 import { isGreeting } from './context-sources.ts'
 import type { InvariantRecord } from './invariant-record.ts'
 import { canonizationView } from './node-views.ts'
@@ -239,6 +240,7 @@ export class PathService {
       // All that the node says: its own content, and what was interjected while it was written, or while an answer to it was that never came.
       const interjected = await trees.interjections(node.run_id === null ? { unansweredUnder: node.id } : { runId: node.run_id })
       await contents.erase({ ids: [...interjected, ...(node.content_id === null ? [] : [node.content_id])], cause: 'node_deleted' })
+      if (repeatsBeginning(tree.title, textOf(partsOf(node)))) await trees.rename(tree.id, '')
       await this.#append(tree, [{ type: 'node.deleted', payload: { node_id: node.id, content_id: node.content_id }, trust: 'trusted' }])
       await this.#leaveDeleted(tree, node)
     })
@@ -353,4 +355,14 @@ export class PathService {
  */
 function editedTrust(node: PathNode): Trust {
   return isGreeting(node) ? 'workspace' : meetTrust(['trusted', node.trust])
+}
+
+/** Whether a title says nothing but how a text begins, as the page names a conversation: it goes with the text then (decision 13). */
+function repeatsBeginning(title: string, text: string): boolean {
+  const said = lettersOf(title)
+  return said !== '' && lettersOf(text).startsWith(said)
+}
+
+function lettersOf(text: string): string {
+  return text.normalize('NFKC').replaceAll(/[^\p{L}\p{N}]/gu, '')
 }

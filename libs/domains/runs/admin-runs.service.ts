@@ -30,15 +30,16 @@ export class AdminRuns {
     this.#deps = deps
   }
 
-  async list(options: Parameters<RunStore['list']>[0]): Promise<{ items: AdminRun[]; next_cursor: string | null }> {
+  /** Titles are their owners' words: an admin is shown those of their own conversations alone (decision 35). */
+  async list(adminId: string, options: Parameters<RunStore['list']>[0]): Promise<{ items: AdminRun[]; next_cursor: string | null }> {
     const { rows, items, next_cursor } = await this.#deps.service.list(options)
     const names = await this.#deps.names.names(rows.map((run) => run.id))
     return {
-      items: items.map((item, index) => ({
-        ...item,
-        owner_id: rows[index]?.owner_id ?? item.id,
-        ...(names.get(item.id) ?? { owner_name: '', character_name: '', tree_title: null }),
-      })),
+      items: items.map((item, index) => {
+        const ownerId = rows[index]?.owner_id ?? item.id
+        const named = names.get(item.id) ?? { owner_name: '', character_name: '', tree_title: null }
+        return { ...item, owner_id: ownerId, ...named, tree_title: ownerId === adminId ? named.tree_title : null }
+      }),
       next_cursor,
     }
   }
