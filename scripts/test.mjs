@@ -5,7 +5,8 @@ import { bootstrap } from './bootstrap.mjs'
 import { say } from './bootstrap/report.mjs'
 
 const tiers = {
-  light: { projects: ['unit', 'light'], steps: ['dependencies', 'database-client'], keeps: [] },
+  // One process more than elsewhere: many of these tests wait, for a restart or a lease.
+  light: { projects: ['unit', 'light'], steps: ['dependencies', 'database-client'], keeps: [], options: ['--maxWorkers=3'] },
   full: { projects: ['full'], steps: ['dependencies', 'database-client', 'server'], keeps: ['DATABASE_URL', 'REDIS_URL'] },
   faults: { projects: ['faults'], steps: ['dependencies', 'database-client', 'server'], keeps: ['DATABASE_URL', 'REDIS_URL'] },
   e2e: { projects: ['e2e'], steps: ['dependencies', 'database-client', 'server', 'web'], keeps: [] },
@@ -31,7 +32,8 @@ for (const variable of Object.keys(process.env)) {
   if (!tier.keeps.includes(variable) && /^(LINGTAI_|OPENAI_|DATABASE_URL$|REDIS_URL$|PORT$)/.test(variable)) delete process.env[variable]
 }
 const { become } = await import('./bootstrap/become.mjs')
-await become('node_modules/vitest/vitest.mjs', ['run', ...tier.projects.flatMap((project) => ['--project', project]), ...args])
+const projects = tier.projects.flatMap((project) => ['--project', project])
+await become('node_modules/vitest/vitest.mjs', ['run', ...projects, ...(tier.options ?? []), ...args])
 
 /**
  * Takes `--seed N` and `--seeds N` out of the arguments and into the environment, where the suite looks for them.
