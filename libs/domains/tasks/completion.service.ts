@@ -3,6 +3,7 @@ import type { CheckResult, CommitTask, CompleteTask, CompletionView, Trust } fro
 import type { AttemptRow, TaskRow, VerificationRow } from '#kernel/ports/task-store'
 import { completionVerdict, verificationStatus, VERIFIER_VERSION } from '#kernel/tasks/completion'
 import { isCancelledTask, nextTaskStatus } from '#kernel/tasks/task-state'
+import { keepBeating } from '#runtime/turn/keep-alive'
 import type { AttemptKeeper } from './attempt-keeper.ts'
 import { CandidateSeals, wrongState } from './candidate-seals.ts'
 import type { Sealed } from './candidate-seals.ts'
@@ -12,9 +13,6 @@ import { appendTaskEvents } from './task-stream.ts'
 import type { TaskEvent } from './task-stream.ts'
 import { acceptanceOf, artifactView, taskViews, verificationView } from './task-views.ts'
 import type { Verifiers } from './verifiers.ts'
-
-/** A sign of life of whoever looks at a candidate, this often. Milliseconds. */
-const HEARTBEAT_MS = 5_000
 
 /** What a loop's run said at its end, how far that is to be believed, and which contents it was made from. */
 type Said = CompleteTask & { trust: Trust; derivedFrom: readonly string[] }
@@ -72,7 +70,7 @@ export class CompletionService {
   /** By this process alone, for as long as it gives signs of life. */
   async #judge(sealed: Sealed): Promise<Concluded> {
     const { attempt, fence } = sealed
-    const stop = this.#keepAlive(sealed)
+    const stop = keepBeating(attempt.id, this.#deps, () => this.#deps.store.holdConclusion(attempt.id, fence))
     let isDone = false
     try {
       const concluded = await this.#conclude(sealed)
@@ -82,26 +80,6 @@ export class CompletionService {
       stop()
       // What went wrong with a loop's candidate is tried again by itself, and not at once.
       if (isDone || attempt.runtime === 'external') await this.#deps.store.releaseConclusion(attempt.id, fence)
-    }
-  }
-
-  /** The answer ends it. */
-  #keepAlive({ attempt, fence }: Sealed): () => void {
-    const { store, scheduler, report } = this.#deps
-    let stopped = false
-    let cancel: () => void = () => undefined
-    const beat = (): void => {
-      store
-        .holdConclusion(attempt.id, fence)
-        .catch((error: unknown) => report(error, attempt.id))
-        .finally(() => {
-          if (!stopped) cancel = scheduler.after(HEARTBEAT_MS, beat)
-        })
-    }
-    cancel = scheduler.after(HEARTBEAT_MS, beat)
-    return () => {
-      stopped = true
-      cancel()
     }
   }
 
